@@ -1,0 +1,59 @@
+"""Locks on files, between processes and between objects of one process.
+
+Rules this module keeps:
+
+- a lock belongs to an open file, so it ends with its process, however that ends;
+- nobody waits for ever: a process that is stopped while it holds a lock can't hang all others.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+if sys.platform == "win32":
+    import msvcrt
+    import os
+
+    _BYTE = 1 << 30  # Windows forbids reading a locked byte, so lock one that holds nothing
+
+    def try_lock(descriptor: int, *, shared: bool = False) -> bool:
+        """Take the lock if it is free; `shared` is exclusive here, which is stricter."""
+        os.lseek(descriptor, _BYTE, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            return False
+        return True
+
+    def unlock(descriptor: int) -> None:
+        """Give the lock back."""
+        os.lseek(descriptor, _BYTE, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def try_lock(descriptor: int, *, shared: bool = False) -> bool:
+        """Take the lock if it is free; a shared one excludes only exclusive ones."""
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def unlock(descriptor: int) -> None:
+        """Give the lock back."""
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def wait_lock(descriptor: int, seconds: float, *, shared: bool = False) -> bool:
+    """Take the lock, waiting at most `seconds` for others; False if it is still held then."""
+    deadline = time.monotonic() + seconds
+    pause = 0.0001
+    while not try_lock(descriptor, shared=shared):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.002)
+    return True

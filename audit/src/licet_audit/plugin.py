@@ -1,0 +1,28 @@
+"""What this distribution offers to licet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from licet.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from licet.record import AuditLog, AuditReader
+    from licet.settings import Settings
+    from licet.state import StateDirectory
+
+
+@hookimpl
+def licet_audit_log(settings: Settings, state: StateDirectory) -> AuditLog:
+    """Open the durable log in `state`; it joins the chain at its first append."""
+    from licet_audit.log import DurableLog
+
+    return DurableLog(state)
+
+
+@hookimpl
+def licet_audit_reader(state: StateDirectory) -> AuditReader:
+    """Open the log in `state` for reading only."""
+    from licet_audit.reader import LogReader
+
+    return LogReader(state)

@@ -1,0 +1,122 @@
+"""Reading a log without writing to it.
+
+Rules this module keeps:
+
+- nothing in the state directory is written; the only trace of reading is the head that `verify` pins in the
+  user's own state directory, and only for a log that is this user's or that nobody here has registered;
+- a snapshot is taken under the lock, so what a writer is about to finish is not mistaken for damage;
+- memory does not grow with the log.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from licet.errors import AuditUnavailable, UsageError
+from licet.record import Claim, Record, Verification, from_json, leaf_hash
+from licet.state import StateDirectory, failures, may_pin, open_plain
+
+from licet_audit import heads
+from licet_audit.chain import Head, decode
+from licet_audit.locks import wait_lock
+from licet_audit.segments import Segment, lines, listing
+from licet_audit.verify import Verifier, unreadable
+
+_PATIENCE = 5.0  # seconds; a reader then looks without the lock
+
+
+class LogReader:
+    """The `licet.record.AuditReader` of a state directory."""
+
+    def __init__(self, state: StateDirectory) -> None:
+        self._state = state
+
+    def records(self) -> Iterator[Record]:
+        """All records, oldest first; a line that a writer did not finish is left out.
+
+        Raises:
+            AuditUnavailable: the log can't be read, or a line of it is no record.
+        """
+        with failures(self._state.path):
+            for segment in self._snapshot():
+                for line in lines(segment):
+                    if line.complete:
+                        yield self._record(segment, line.data, line.offset)
+
+    def records_of(self, run_id_prefix: str) -> tuple[Record, ...]:
+        """The records of the one run whose id starts so, in the order of the log.
+
+        Raises:
+            UsageError: no run does, or several do.
+            AuditUnavailable: the log can't be read.
+        """
+        found: list[Record] = []
+        for record in self.records():
+            run_id = record.entry.run_id
+            if not run_id or not run_id.startswith(run_id_prefix):
+                continue
+            if found and found[0].entry.run_id != run_id:
+                raise UsageError(
+                    f"`{run_id_prefix}` may mean `{found[0].entry.run_id}` or `{run_id}`",
+                    advice="give more of the run id",
+                )
+            found.append(record)
+        if not found:
+            raise UsageError(
+                f"no run in this log has an id that starts with `{run_id_prefix}`",
+                advice="`licet audit list` shows the runs",
+            )
+        return tuple(found)
+
+    def verify(self) -> Verification:
+        """Check the bytes, the order and the chain of the whole log, and pin its head if they hold."""
+        pin, pin_problem = self._pinned()
+        verifier = Verifier(self._state.log_id, pin, pin_problem)
+        try:
+            for segment in self._snapshot():
+                verifier.start(segment)
+                for line in lines(segment):
+                    verifier.check(line)
+        except OSError as problem:
+            return unreadable(f"`{problem.filename}`: {(problem.strerror or str(problem)).lower()}")
+        result = verifier.result()
+        if result.status == "proven" and pin_problem is None:
+            return self._pin(result, verifier.head)
+        return result
+
+    def _snapshot(self) -> list[Segment]:
+        """The segments and their sizes at one moment between two batches."""
+        try:
+            lock = open_plain(self._state.path / "log.lock", os.O_RDONLY)
+        except OSError:
+            return listing(self._state)
+        try:
+            wait_lock(lock, _PATIENCE, shared=True)
+            return listing(self._state)
+        finally:
+            os.close(lock)
+
+    def _record(self, segment: Segment, line: bytes, offset: int) -> Record:
+        try:
+            return from_json(decode(line), leaf_hash(line))
+        except ValueError as problem:
+            raise AuditUnavailable(
+                f"the line at byte {offset} of `{segment.path}` is no record: {problem}",
+                advice="`licet audit verify` says what else is wrong",
+            ) from None
+
+    def _pinned(self) -> tuple[Head | None, str | None]:
+        try:
+            return heads.pinned(self._state.log_id), None
+        except AuditUnavailable as problem:
+            return None, problem.message
+
+    def _pin(self, result: Verification, head: Head) -> Verification:
+        try:
+            if may_pin(self._state):
+                heads.pin(self._state.log_id, head)
+            return result
+        except AuditUnavailable as problem:
+            claim = Claim("pinned", None, f"the head could not be remembered: {problem.message}")
+            return Verification(result.status, result.records, (*result.claims, claim), result.not_proven)

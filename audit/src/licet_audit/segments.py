@@ -1,0 +1,191 @@
+"""The files of a log: `log/seg-<first sequence number>.jsonl`, one canonical record a line.
+
+Rules this module keeps:
+
+- only plain files whose names are exact are segments; nothing else in `log` is read;
+- reading is bounded: a line is at most `MAX_LINE` bytes in memory, and a snapshot's sizes are final;
+- a segment that is full ends with a record that says so, so a missing successor can be noticed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from licet.record import from_json, leaf_hash
+from licet.state import StateDirectory, open_plain
+
+from licet_audit.chain import MAX_LINE, NOTHING, Head, decode
+
+SEGMENT_BYTES = 64 * 2**20  # a segment is sealed by the batch that brings it to this size
+SEALED = "sealed"
+
+_NAME = re.compile(r"seg-(\d{20})\.jsonl", re.ASCII)
+_CHUNK = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment as it was when the log was listed: the number of its first record, its size in bytes."""
+
+    path: Path
+    first: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line without its newline, where it starts, and whether it ends with a newline in the file."""
+
+    data: bytes
+    offset: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of a segment: its last record, whether that seals it, and where whole lines end."""
+
+    head: Head
+    sealed: bool
+    end: int
+
+
+class Damaged(Exception):
+    """The end of a log is not what its writer leaves, whenever it dies; the message says how."""
+
+
+def log_directory(state: StateDirectory) -> Path:
+    """Where the segments are."""
+    return state.path / "log"
+
+
+def segment_path(state: StateDirectory, first: int) -> Path:
+    """The file of the segment whose first record is `first`."""
+    return log_directory(state) / f"seg-{first:020d}.jsonl"
+
+
+def listing(state: StateDirectory) -> list[Segment]:
+    """All segments in order; empty if there is no log.
+
+    Raises:
+        OSError: the log can't be listed.
+    """
+    found = []
+    try:
+        with os.scandir(log_directory(state)) as entries:
+            for entry in entries:
+                name = _NAME.fullmatch(entry.name)
+                if name and entry.is_file(follow_symlinks=False):
+                    size = entry.stat(follow_symlinks=False).st_size
+                    found.append(Segment(Path(entry.path), int(name[1]), size))
+    except FileNotFoundError:
+        return []
+    return sorted(found, key=lambda segment: segment.first)
+
+
+def lines(segment: Segment) -> Iterator[Line]:
+    """The lines of a segment up to the size it was listed with; a line that is too long is cut.
+
+    Raises:
+        OSError: the segment can't be read.
+    """
+    offset = 0
+    with os.fdopen(open_plain(segment.path, os.O_RDONLY), "rb", buffering=_CHUNK) as file:
+        while offset < segment.size:
+            start = offset
+            data = file.readline(min(MAX_LINE, segment.size - offset))
+            if not data:
+                return
+            offset += len(data)
+            end = data
+            while not end.endswith(b"\n") and offset < segment.size:
+                end = file.readline(min(MAX_LINE, segment.size - offset))
+                if not end:
+                    break
+                offset += len(end)
+            yield Line(data.removesuffix(b"\n"), start, end.endswith(b"\n"))
+
+
+def lines_from(segments: Sequence[Segment], seq: int) -> Iterator[bytes]:
+    """The whole lines of an intact log from record `seq` on."""
+    following = [segment.first for segment in segments[1:]]
+    for segment, end in zip(segments, [*following, None], strict=True):
+        if end is not None and end <= seq:
+            continue
+        for number, line in enumerate(lines(segment), segment.first):
+            if number >= seq and line.complete:
+                yield line.data
+
+
+def contains(segments: Sequence[Segment], head: Head) -> bool:
+    """Whether the log has exactly this record at its place."""
+    line = next(lines_from(segments, head.seq), None)
+    return line is not None and leaf_hash(line) == head.leaf
+
+
+def find_tail(segments: Sequence[Segment], log: str) -> Tail:
+    """The end of a log; `end` counts in the last segment.
+
+    Raises:
+        Damaged: what would be the last record is none.
+    """
+    if not segments:
+        return Tail(NOTHING, True, 0)
+    last = segments[-1]
+    descriptor = open_plain(last.path, os.O_RDONLY)
+    try:
+        tail = read_tail(descriptor, last, log)
+    finally:
+        os.close(descriptor)
+    if tail is not None:
+        return tail
+    before = find_tail(segments[:-1], log)
+    if before.head.seq + 1 != last.first or not before.sealed:
+        raise Damaged(f"`{last.path}` does not continue record #{before.head.seq}")
+    return Tail(before.head, False, 0)
+
+
+def read_tail(descriptor: int, segment: Segment, log: str) -> Tail | None:
+    """The end of one segment, None if it holds no whole line.
+
+    Raises:
+        Damaged: its last whole line is no record of this log.
+    """
+    window = b""
+    start = segment.size
+    while start > 0 and window.count(b"\n") < 2:
+        if len(window) > 2 * MAX_LINE:
+            raise Damaged(f"`{segment.path}` ends in a line of more than {MAX_LINE} bytes")
+        size = min(_CHUNK, start)
+        start -= size
+        window = _read_at(descriptor, size, start) + window
+    whole, newline, _ = window.rpartition(b"\n")
+    if not newline:
+        return None
+    line = whole.rpartition(b"\n")[2]
+    content = _record_of(line, segment, log)
+    sealed = content["kind"] == "log" and content["body"].get("event") == SEALED
+    return Tail(Head(content["seq"], leaf_hash(line)), sealed, start + len(whole) + 1)
+
+
+def _read_at(descriptor: int, size: int, offset: int) -> bytes:
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    return os.read(descriptor, size)
+
+
+def _record_of(line: bytes, segment: Segment, log: str) -> dict[str, Any]:
+    try:
+        content = decode(line)
+        record = from_json(content)
+        if type(content["seq"]) is not int or record.seq < segment.first:
+            raise ValueError(f"its number is `{content['seq']}`, the segment starts at {segment.first}")
+        if record.log != log:
+            raise ValueError(f"it belongs to log `{record.log}`")
+    except ValueError as problem:
+        raise Damaged(f"the last line of `{segment.path}` is no record: {problem}") from None
+    return content

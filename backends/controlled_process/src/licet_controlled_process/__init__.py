@@ -1,0 +1,1 @@
+"""An ordinary CPython subprocess under supervision: it bounds and ends a run, and keeps nothing from it."""

@@ -1,0 +1,137 @@
+"""The backend `controlled_process`: a sealed plan becomes one supervised run of CPython.
+
+Rules this module keeps:
+
+- it supervises and does not confine: what it stops, and what it does not, stands in `claims`;
+- every stated limit is passed on or belongs to core; none is dropped;
+- value and error come over the private channel and are believed only as far as the exit status agrees.
+"""
+
+from __future__ import annotations
+
+import signal
+from functools import cached_property
+from importlib.metadata import version
+
+from licet import supervise
+from licet.backend import Descriptor, GuestError, Host, Language, Outcome, Sandbox, Termination, Usage
+from licet.contract import SandboxEnforcementContract
+from licet.errors import LaunchFailed
+from licet.plan import ExecutionPlan
+from licet_controlled_process import claims
+
+NAME = "controlled_process"
+WARM_START = 12.0
+
+
+class ControlledProcess:
+    """Runs code in an ordinary CPython process of this user, under supervision."""
+
+    def describe(self) -> Descriptor:
+        """What it can do on this host; looked up once."""
+        return self._descriptor
+
+    @cached_property
+    def _descriptor(self) -> Descriptor:
+        unavailable = supervise.keeper_shortfall()
+        return Descriptor(
+            name=NAME,
+            version=version("licet-controlled-process"),
+            sandbox_enforcement_contract=SandboxEnforcementContract() if unavailable else claims.contract(),
+            language=Language("CPython"),
+            opens=frozenset({"read", "write", "network", "shell"}),
+            cost=WARM_START,
+            unavailable=unavailable,
+        )
+
+    async def open(self, plan: ExecutionPlan, host: Host) -> Sandbox:
+        """Nothing is started before a run.
+
+        Raises:
+            LaunchFailed: this host can't run it at all.
+        """
+        if self._descriptor.unavailable is not None:
+            raise LaunchFailed(self._descriptor.unavailable)
+        return _Process()
+
+    async def close(self) -> None:
+        """Nothing is kept between runs."""
+
+
+class _Process:
+    """A sandbox that lives as long as its one process."""
+
+    async def run(self, plan: ExecutionPlan, host: Host) -> Outcome:
+        try:
+            return _outcome(await supervise.run(_spec(plan), host.write))
+        except ValueError as problem:
+            raise LaunchFailed(f"input {problem}") from None
+
+    async def close(self) -> None:
+        """The run has left nothing to release."""
+
+
+def _spec(plan: ExecutionPlan) -> supervise.Spec:
+    limits = plan.limits
+    return supervise.Spec(
+        work=supervise.Snippet(plan.code, plan.inputs, limits.recursion),
+        workdir=plan.workdir,
+        environment=plan.environment,
+        stdin=plan.stdin,
+        wall_time=limits.wall_time,
+        cpu_time=limits.cpu_time,
+        memory=limits.memory,
+        confine_signals=supervise.can_confine_signals(),
+    )
+
+
+def _outcome(ended: supervise.ProcessOutcome) -> Outcome:
+    succeeded = ended.exit_code == 0
+    report = ended.report
+    return Outcome(
+        termination=Termination(ended.reason.value),
+        exit_code=_exit_code(ended),
+        value=report.value if succeeded else None,
+        value_repr=report.value_repr if succeeded else None,
+        error=None if succeeded else _error(ended),
+        usage=Usage(
+            wall_time=ended.used.wall_time,
+            cpu_time=ended.used.cpu_time,
+            peak_memory=ended.used.peak_memory,
+        ),
+        observed=_observed(ended),
+        detail=_detail(ended),
+    )
+
+
+def _exit_code(ended: supervise.ProcessOutcome) -> int | None:
+    """The status a shell would show: 128 and the number for a death by signal."""
+    return ended.exit_code if ended.signal is None else 128 + ended.signal
+
+
+def _error(ended: supervise.ProcessOutcome) -> GuestError | None:
+    if ended.signal is not None:
+        return GuestError(_signal_name(ended.signal), f"the code was ended by signal {ended.signal}")
+    fault = ended.report.error
+    return None if fault is None else GuestError(fault.type, fault.message, fault.line)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"
+
+
+def _observed(ended: supervise.ProcessOutcome) -> dict[str, str]:
+    """What was seen on this run: walls that its bootstrap put up, and whether its tree was seen gone."""
+    if not ended.applied:
+        return {}
+    gone = "no descendant left" if ended.swept else "unknown: the keeper was lost"
+    return {"process_tree_cleanup": gone, "process_isolation": ", ".join(ended.applied)}
+
+
+def _detail(ended: supervise.ProcessOutcome) -> str | None:
+    if ended.swept:
+        return ended.detail
+    return "; ".join(filter(None, (ended.detail, "something of it may still be running")))

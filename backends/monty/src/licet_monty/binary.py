@@ -1,0 +1,47 @@
+"""Which Monty this is: its version, and the interpreter binary that belongs to it.
+
+Rules this module keeps:
+
+- the binary is the file that the installed distribution lists as its own; `MONTY_BIN` and `PATH`, which
+  whoever starts the host may set, choose nothing;
+- nothing of Monty is imported, so that describing the backend stays cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import metadata
+from pathlib import Path
+
+CLIENT = "pydantic-monty"
+RUNTIME = "pydantic-monty-runtime"
+TESTED = "1.4.0"
+
+
+def version() -> str:
+    """Return the installed version, or `not installed`."""
+    try:
+        return metadata.version(CLIENT)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def locate() -> Path | None:
+    """Return the path of the interpreter binary, None if no distribution brings one."""
+    try:
+        files = metadata.distribution(RUNTIME).files or ()
+    except metadata.PackageNotFoundError:
+        return None
+    found = (file for file in files if file.name in ("monty", "monty.exe"))
+    return next((Path(str(file.locate())).resolve() for file in found), None)
+
+
+def why_unavailable(binary: Path | None) -> str | None:
+    """Return the reason why Monty can't run here, or None if it can."""
+    installed = version()
+    if installed != TESTED:
+        return f"expected {CLIENT} {TESTED}, found {installed}"
+    if binary is None:
+        return f"the distribution `{RUNTIME}` brings no `monty` binary"
+    if not binary.is_file():
+        return f"the binary `{binary}` does not exist"
+    return None

@@ -1,0 +1,121 @@
+"""All that one process holds: pools, threads, the watchdog, and the runs under way.
+
+Rules this module keeps:
+
+- an engine belongs to the process that made it; after a fork the child makes its own and never touches,
+  nor drops, what it inherited (the workers and their pipes are the parent's);
+- when the interpreter exits, runs under way are ended and workers stopped first, so that no thread is left
+  inside Monty, which would abort the process;
+- closing leaves no process and no thread.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from pathlib import Path
+from typing import Protocol
+
+from licet.backend import Termination
+from licet_monty.pool import Pool, Pools
+from licet_monty.threads import Threads
+from licet_monty.watchdog import Watchdog
+from licet_monty.worker import Worker
+
+_JOIN_S = 5.0
+
+
+class Stoppable(Protocol):
+    """A run under way."""
+
+    def stop(self, cause: Termination) -> None:
+        """End the run for this cause."""
+        ...
+
+
+class Engine:
+    """What the runs of one backend share in one process."""
+
+    def __init__(self, binary: Path, workers: int | None = None) -> None:
+        self.pid = os.getpid()
+        self.pools = Pools(binary, workers)
+        self.threads = Threads("licet-monty")
+        self.watchdog = Watchdog()
+        self._runs: set[Stoppable] = set()
+        self._workers: dict[Worker, Pool] = {}
+        self._guard = threading.Lock()
+        _engines.add(self)
+
+    def began(self, run: Stoppable) -> None:
+        """Note a run under way."""
+        with self._guard:
+            self._runs.add(run)
+
+    def ended(self, run: Stoppable) -> None:
+        """Note that a run is over."""
+        with self._guard:
+            self._runs.discard(run)
+
+    def took(self, worker: Worker, pool: Pool) -> None:
+        """Note a worker that was checked out of `pool`."""
+        with self._guard:
+            self._workers[worker] = pool
+
+    def give_back(self, pool: Pool, worker: Worker | None) -> None:
+        """Hand a worker and its slot back; blocks a little, raises nothing of Monty's."""
+        try:
+            if worker is not None:
+                worker.close()
+        finally:
+            with self._guard:
+                if worker is not None:
+                    self._workers.pop(worker, None)
+            pool.slots.release()
+            for surplus in self.pools.leave(pool):
+                surplus.close()
+
+    def close(self) -> None:
+        """End runs, workers and threads; blocks."""
+        with self._guard:
+            runs = tuple(self._runs)
+        for run in runs:
+            run.stop(Termination.cancelled)
+        self.threads.close(_JOIN_S)
+        with self._guard:
+            workers = tuple(self._workers)
+        for worker in workers:
+            worker.kill()
+        for pool in self.pools.drain():
+            pool.close()
+        self.watchdog.close()
+
+    def abandon(self) -> None:
+        """In a forked child: keep what was inherited from ever being dropped, which would hang or hurt."""
+        inherited = [worker.session for worker in self._workers]
+        inherited += [pool.monty for pool in self.pools.drain() if pool.monty is not None]  # type: ignore[misc]
+        if inherited:
+            import ctypes
+
+            for held in inherited:
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(held))
+
+
+_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+
+
+def _at_exit() -> None:
+    for engine in tuple(_engines):
+        if engine.pid == os.getpid():
+            engine.close()
+
+
+def _after_fork() -> None:
+    for engine in tuple(_engines):
+        engine.abandon()
+
+
+atexit.register(_at_exit)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

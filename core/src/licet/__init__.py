@@ -1,0 +1,47 @@
+"""licet: decide whether and how unreviewed Python may run, in a sandbox that proves it."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from licet.backend import Termination
+    from licet.errors import LicetError
+    from licet.report import Explanation
+    from licet.request import ExecutionRequest, Intent, Limits, Subject
+    from licet.result import ExecutionResult
+    from licet.runtime import Runtime
+    from licet.settings import Settings
+
+__all__ = [
+    "ExecutionRequest",
+    "ExecutionResult",
+    "Explanation",
+    "Intent",
+    "LicetError",
+    "Limits",
+    "Runtime",
+    "Settings",
+    "Subject",
+    "Termination",
+]
+
+_HOMES = {
+    "ExecutionRequest": "request",
+    "ExecutionResult": "result",
+    "Explanation": "report",
+    "Intent": "request",
+    "LicetError": "errors",
+    "Limits": "request",
+    "Runtime": "runtime",
+    "Settings": "settings",
+    "Subject": "request",
+    "Termination": "backend",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name at its first use, so that a command pays for what it needs."""
+    if name not in _HOMES:
+        raise AttributeError(f"module `licet` has no attribute `{name}`")
+    from importlib import import_module
+
+    return getattr(import_module(f"licet.{_HOMES[name]}"), name)

@@ -1,0 +1,5 @@
+"""`python -m licet`."""
+
+from licet.cli import main
+
+main()

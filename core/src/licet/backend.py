@@ -1,0 +1,233 @@
+"""What a sandbox backend is: its description, its protocol, and the wrapper that guards each call.
+
+Rules this module keeps:
+
+- a backend describes itself without side effects and without starting anything;
+- it is chosen by its contract and by what code it can run, never by its name;
+- `run` returns an `Outcome` for all that the code did; it raises only for faults of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from licet import plan as plans
+from licet.contract import SandboxEnforcementContract
+from licet.errors import BackendError
+from licet.plan import ExecutionPlan
+from licet.request import Action
+
+
+class Termination(StrEnum):
+    """Why a run ended."""
+
+    exited = "exited"
+    timeout = "timeout"
+    cpu_limit = "cpu_limit"
+    memory_limit = "memory_limit"
+    process_limit = "process_limit"
+    output_limit = "output_limit"
+    file_limit = "file_limit"
+    tool_limit = "tool_limit"
+    cancelled = "cancelled"
+    launch_failed = "launch_failed"
+    policy_denied = "policy_denied"
+    approval_denied = "approval_denied"
+    approval_pending = "approval_pending"
+    no_backend = "no_backend"
+    backend_error = "backend_error"
+    backend_lost = "backend_lost"
+    audit_unavailable = "audit_unavailable"
+    unknown = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """What code a backend can run; None means no restriction of that kind.
+
+    `lacks_syntax` holds feature names of `licet.screen.FEATURES`. `modules` lists importable dotted names
+    (a listed package does not imply its submodules).
+    """
+
+    name: str
+    lacks_syntax: frozenset[str] = frozenset()
+    modules: frozenset[str] | None = None
+    builtins: frozenset[str] | None = None
+    stdin: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """What a backend says of itself on this host.
+
+    `opens` lists the actions that it can open at all. `cost` ranks candidates that qualify alike: rough
+    milliseconds of a warm start. `unavailable` gives the reason where the backend can't run here.
+    """
+
+    name: str
+    version: str
+    sandbox_enforcement_contract: SandboxEnforcementContract
+    language: Language
+    opens: frozenset[Action] = frozenset()
+    cost: float = 100.0
+    unavailable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GuestError:
+    """An exception that the code did not catch; `line` is 1-based in the code as normalised."""
+
+    type: str
+    message: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a run used: seconds and bytes; None where the backend can't tell."""
+
+    wall_time: float = 0.0
+    cpu_time: float | None = None
+    peak_memory: int | None = None
+    bytes_written: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What happened in the sandbox.
+
+    `value` is the value of the last expression statement, None if there is none. `value_repr` is its repr
+    as the guest's interpreter writes it, bounded, and None exactly if the value is None. `exit_code` is set
+    for `exited` alone: 0, or 1 for an uncaught exception, or what `SystemExit` said. `observed` is the
+    read-back: facts about the protection that were seen on this very run, by control name.
+    """
+
+    termination: Termination
+    exit_code: int | None = None
+    value: Any = None
+    value_repr: str | None = None
+    error: GuestError | None = None
+    usage: Usage = field(default_factory=Usage)
+    observed: Mapping[str, str] = field(default_factory=dict)
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a host function by running code, before it happens."""
+
+    name: str
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to a tool call: a value, or an error that is raised in the guest.
+
+    `fatal` names a termination that ends the run now; the guest is not resumed.
+    """
+
+    value: Any = None
+    error: GuestError | None = None
+    fatal: Termination | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A file, clock or environment access of running code that the backend surfaced."""
+
+    action: Action
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where running code wants to connect to."""
+
+    host: str
+    port: int
+
+
+class Host(Protocol):
+    """What the runtime does for a running sandbox."""
+
+    async def call(self, call: ToolCall) -> Reply:
+        """Decide, record, perform and record one tool call."""
+        ...
+
+    async def access(self, access: Access) -> bool:
+        """Say whether the plan opens this access, and record it; it never creates a grant."""
+        ...
+
+    async def connect(self, target: Target) -> int:
+        """Return a connected descriptor.
+
+        Raises:
+            PermissionError: the plan does not open the target.
+        """
+        ...
+
+    def write(self, stream: Literal["stdout", "stderr"], data: bytes) -> bool:
+        """Take output of the code, from any thread; False once the limit `output` is passed.
+
+        The backend ends the run with `output_limit` at the first False.
+        """
+        ...
+
+
+class Sandbox(Protocol):
+    """One opened sandbox."""
+
+    async def run(self, plan: ExecutionPlan, host: Host) -> Outcome:
+        """Run `plan.code`; on cancellation, stop it, leave nothing running, and re-raise."""
+        ...
+
+    async def close(self) -> None:
+        """Release everything; safe to call twice and after a failed run."""
+        ...
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """A kind of sandbox. Instances are shared by all runs of a runtime, and used from several threads."""
+
+    def describe(self) -> Descriptor:
+        """Describe this backend on this host; cheap, and the same until the process ends."""
+        ...
+
+    async def open(self, plan: ExecutionPlan, host: Host) -> Sandbox:
+        """Make a sandbox for runs like `plan`.
+
+        Raises:
+            LaunchFailed: no sandbox could be made; nothing ran.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End every pool and process; no sandbox is open any more."""
+        ...
+
+
+async def execute(backend: Backend, plan: ExecutionPlan, host: Host) -> Outcome:
+    """Run one sealed plan in a sandbox of its own: the only way in which core calls a backend.
+
+    Raises:
+        PlanNotSealed: the runtime did not make this plan.
+        BackendError: the backend failed, or broke its protocol.
+    """
+    plans.check(plan)
+    if backend.describe().name != plan.backend:
+        raise BackendError(f"the plan is for `{plan.backend}`, not for `{backend.describe().name}`")
+    sandbox = await backend.open(plan, host)
+    try:
+        outcome = await sandbox.run(plan, host)
+    finally:
+        await sandbox.close()
+    if not isinstance(outcome, Outcome):
+        raise BackendError(f"backend `{plan.backend}` returned no outcome")
+    return outcome

@@ -1,0 +1,125 @@
+"""What each record says: one function a kind, from stage values to plain content.
+
+Rules this module keeps:
+
+- content (code, inputs, output, arguments, values of variables, excerpts) is never here, only digests;
+- what was claimed by a contract and what was observed in the run stand apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+from licet.approval import Authorization
+from licet.backend import Outcome, Termination
+from licet.decide import Decision, Verdict
+from licet.plan import ExecutionPlan
+from licet.policy import PolicyStack
+from licet.request import NormalizedRequest
+from licet.screen import VERSION as SCREEN_VERSION
+from licet.select import Selection
+
+
+def request(normalized: NormalizedRequest) -> dict[str, Any]:
+    """Who asks for what."""
+    return {
+        "subject": normalized.subject.model_dump(exclude_none=True),
+        "digests": normalized.digests.as_json(),
+        "code_bytes": len(normalized.code.encode("utf-8", "surrogatepass")),
+        "inputs": sorted(normalized.inputs),
+        "tools": sorted(normalized.tools),
+        "environment": sorted(normalized.environment),
+        "workdir": normalized.workdir,
+        "limits": normalized.limits.stated(),
+        "intents": None if normalized.intents is None else [str(intent) for intent in normalized.intents],
+        "changes": normalized.changes,
+        "metadata": normalized.metadata,
+        "licet": version("licet"),
+        "screen": SCREEN_VERSION,
+    }
+
+
+def decision(decided: Decision, stack: PolicyStack) -> dict[str, Any]:
+    """What was decided, by which entries of which policy."""
+    return {
+        "effect": decided.effect,
+        "policy": stack.name,
+        "policy_digest": decided.policy_digest,
+        "documents": [document.file for document in stack.documents],
+        "verdicts": [verdict(one) for one in decided.verdicts],
+        "violations": [
+            {"code": found.code, "line": found.line, "refused": found in decided.refusals}
+            for found in decided.violations
+        ],
+        "opened": decided.opened,
+    }
+
+
+def verdict(one: Verdict) -> dict[str, Any]:
+    """The answer for one intent."""
+    intent = one.intent
+    return {
+        "intent": str(intent),
+        "source": intent.source,
+        "line": intent.line,
+        "when": intent.when,
+        "effect": one.effect,
+        "by": [f"{by} {by.rule}" for by in one.by],
+        "reason": one.reason,
+    }
+
+
+def selection(selected: Selection) -> dict[str, Any]:
+    """Which backend was chosen, and what every other fell short of."""
+    chosen = selected.chosen
+    return {
+        "backend": selected.backend,
+        "candidates": selected.candidates,
+        "required": {control: asked.level for control, asked in chosen.requirements.items()}
+        if chosen
+        else {},
+        "plan_digest": chosen.plan_digest if chosen else None,
+    }
+
+
+def authorization(authorized: Authorization) -> dict[str, Any]:
+    """Whether the run may go on."""
+    return {"state": authorized.state, "reason": authorized.reason}
+
+
+def execution(plan: ExecutionPlan, backend_version: str) -> dict[str, Any]:
+    """What is about to run, and what the sandbox claims to enforce."""
+    return {
+        "backend": plan.backend,
+        "version": backend_version,
+        "plan_digest": plan.plan_digest,
+        "isolation": plan.contract.isolation,
+        "contract": plan.contract.digest,
+        "claimed": {control: claim.level for control, claim in plan.contract.items()},
+        "opened": plan.opened,
+    }
+
+
+def result(
+    outcome: Outcome, *, success: bool, output: Mapping[str, Any], digests: Mapping[str, str], tool_calls: int
+) -> dict[str, Any]:
+    """How it ended, and what was observed on the way."""
+    error = outcome.error
+    return {
+        "termination": outcome.termination,
+        "success": success,
+        "exit_code": outcome.exit_code,
+        "error": {"type": error.type, "line": error.line} if error else None,
+        "usage": outcome.usage,
+        "output": output,
+        "digests": digests,
+        "observed": outcome.observed,
+        "tool_calls": tool_calls,
+    }
+
+
+def refusal(termination: Termination, detail: str) -> dict[str, Any]:
+    """A run that ended before anything ran."""
+    return {"termination": termination, "success": False, "detail": detail, "executed": False}

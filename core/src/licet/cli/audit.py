@@ -1,0 +1,181 @@
+"""`licet audit`: read the trail, run by run or record by record, and verify it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from licet.errors import UsageError
+
+if TYPE_CHECKING:
+    from licet.record import AuditReader, Record, Verification
+
+_EXIT = {"proven": 0, "tampered": 1, "incomplete": 3, "unverifiable": 4}
+_MARKS = {True: "ok", False: "FAILED", None: "unknown"}
+
+_state = click.option(
+    "--state", metavar="DIR", help="The state directory; default: LICET_HOME, or .licet in this directory."
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Write one JSON document to stdout.")
+
+
+@click.group()
+def audit() -> None:
+    """Read and verify the trail. Nothing here writes to it."""
+
+
+@dataclass
+class _Run:
+    """One run, gathered from its records."""
+
+    run_id: str
+    seq: int
+    time: str
+    subject: str = ""
+    effect: str = ""
+    backend: str = ""
+    termination: str = "unfinished"
+
+
+@audit.command("list")
+@_state
+@click.option("--limit", default=50, show_default=True, help="How many runs, the newest ones.")
+@_json
+def list_runs(state: str | None, limit: int, as_json: bool) -> int:
+    """List the runs of the log, newest last."""
+    from licet.cli.terminal import put_json, put_table
+
+    runs = list(_runs(_reader(state)))[-limit:]
+    if as_json:
+        put_json([asdict(run) for run in runs])
+        return 0
+    rows = [
+        (
+            f"#{r.seq}",
+            r.time[:19].replace("T", " "),
+            r.run_id,
+            r.subject,
+            r.effect,
+            r.backend or "-",
+            r.termination,
+        )
+        for r in runs
+    ]
+    put_table(("audit", "time (UTC)", "run", "for", "decision", "backend", "ended"), rows)
+    return 0
+
+
+@audit.command("show")
+@click.argument("run")
+@_state
+@_json
+def show_run(run: str, state: str | None, as_json: bool) -> int:
+    """Show every record of one RUN (its id, or the beginning of it) or of one record as #SEQ."""
+    from licet.cli.terminal import put_json, put_table
+
+    records = _select(_reader(state), run)
+    if as_json:
+        put_json([record.as_json() | {"leaf": record.leaf} for record in records])
+        return 0
+    rows: list[tuple[str, str, str, str]] = []
+    for record in records:
+        entry = record.entry
+        kind = f"{entry.kind} {entry.phase}" if entry.phase else entry.kind
+        head = (f"#{record.seq}", entry.time[11:23], kind)
+        for text in _lines(entry.body):
+            rows.append((*head, text))
+            head = ("", "", "")
+    put_table(("audit", "time", "record", "content"), rows)
+    return 0
+
+
+@audit.command()
+@_state
+@_json
+def verify(state: str | None, as_json: bool) -> int:
+    """Check the log, one claim at a time. Exit codes: 0 proven · 1 tampered · 3 incomplete · 4 unverifiable."""
+    from licet.cli.terminal import Card, Tone, put_json, show_card
+
+    found: Verification = _reader(state).verify()
+    if as_json:
+        put_json(asdict(found))
+        return _EXIT[found.status]
+    rows = [(claim.name, f"{_MARKS[claim.ok]}: {claim.detail}") for claim in found.claims]
+    if found.first_bad_seq is not None:
+        rows.append(("first bad", f"record #{found.first_bad_seq}, byte {found.first_bad_byte}"))
+    rows += [("not proven", text) for text in found.not_proven]
+    tone: Tone = "good" if found.status == "proven" else "bad"
+    show_card(Card(tone, found.status, f"{found.records} records", rows))
+    return _EXIT[found.status]
+
+
+def _reader(state: str | None) -> AuditReader:
+    from licet import state as states
+    from licet.plugins import Plugins
+    from licet.settings import Settings
+
+    path = Path(state or os.environ.get("LICET_HOME") or ".licet")
+    return Plugins(Settings()).audit_reader(states.read_state(path))
+
+
+def _runs(reader: AuditReader) -> Iterable[_Run]:
+    runs: dict[str, _Run] = {}
+    for record in reader.records():
+        entry = record.entry
+        if not entry.run_id:
+            continue
+        run = runs.setdefault(entry.run_id, _Run(entry.run_id, record.seq, entry.time))
+        run.seq = record.seq
+        _note(run, entry.kind, entry.body)
+    return runs.values()
+
+
+def _note(run: _Run, kind: str, body: Any) -> None:
+    if kind == "request":
+        run.subject = str(body["subject"]["id"])
+    elif kind == "decision":
+        run.effect = str(body["effect"])
+    elif kind == "selection":
+        run.backend = str(body["backend"] or "")
+    elif kind == "result":
+        run.termination = str(body["termination"])
+
+
+def _select(reader: AuditReader, run: str) -> list[Record]:
+    if run.startswith("#") and run[1:].isdigit():
+        found = [record for record in reader.records() if record.seq == int(run[1:])]
+    else:
+        found = [record for record in reader.records() if record.entry.run_id.startswith(run.upper())]
+    ids = {record.entry.run_id for record in found}
+    if not found or not run:
+        raise UsageError(
+            f"there is no run or record `{run}` in this log", advice="`licet audit list` shows them"
+        )
+    if len(ids) > 1:
+        raise UsageError(f"`{run}` is the beginning of {len(ids)} runs", advice="write more of its id")
+    return found
+
+
+def _lines(body: Any, prefix: str = "") -> Iterable[str]:
+    for key, value in body.items():
+        if isinstance(value, dict) and value:
+            yield from _lines(value, f"{prefix}{key}.")
+        elif isinstance(value, list) and value:
+            yield from (f"{prefix}{key}: {_short(item)}" for item in value)
+        else:
+            yield f"{prefix}{key}: {_short(value)}"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(
+            f"{key} {_short(inner)}" for key, inner in value.items() if inner not in (None, [], "")
+        )
+    if isinstance(value, list):
+        return "; ".join(map(_short, value))
+    return "-" if value is None else str(value)

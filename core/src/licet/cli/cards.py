@@ -1,0 +1,171 @@
+"""What the cards of `run` and `explain` say, from results alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from licet import units
+from licet.backend import Termination
+from licet.cli.terminal import Card, Tone
+from licet.contract import Blocker
+from licet.policy import PolicyStack
+from licet.report import Explanation
+from licet.request import Change
+from licet.result import ExecutionResult
+
+_SHOWN = 5  # rows of one kind on a card; `licet explain` and `--json` have them all
+
+_HEADINGS = {
+    Termination.policy_denied: "denied, nothing ran",
+    Termination.approval_denied: "needs an approval, nothing ran",
+    Termination.approval_pending: "waits for an approval",
+    Termination.no_backend: "no sandbox can run this, nothing ran",
+    Termination.timeout: "stopped at its time limit",
+    Termination.cpu_limit: "stopped at its CPU limit",
+    Termination.memory_limit: "stopped at its memory limit",
+    Termination.process_limit: "stopped at its process limit",
+    Termination.output_limit: "stopped at its output limit",
+    Termination.file_limit: "stopped at its file limit",
+    Termination.tool_limit: "stopped at its limit of tool calls",
+    Termination.cancelled: "cancelled",
+    Termination.launch_failed: "the sandbox did not start, nothing ran",
+    Termination.backend_error: "the sandbox failed",
+    Termination.backend_lost: "the sandbox was lost",
+    Termination.audit_unavailable: "the trail can't be written, nothing ran",
+    Termination.unknown: "nobody knows how it ended",
+}
+
+
+def of_result(result: ExecutionResult, stack: PolicyStack) -> Card:
+    """The card of a finished run."""
+    note = _note(result)
+    if result.success:
+        return Card("good", "ran", f"{note} · {stack.name}", tuple(_ran(result)))
+    rows: list[tuple[str, str]] = []
+    if result.termination is Termination.exited:
+        return Card("bad", _failed_heading(result), note, tuple(_ran(result)))
+    explanation = result.decision
+    if explanation is not None and result.termination in (
+        Termination.policy_denied,
+        Termination.approval_denied,
+        Termination.no_backend,
+    ):
+        rows += _why_not(explanation)
+        rows.append(("more", f"licet audit show {result.run_id}"))
+    else:
+        rows += [("because", result.detail)] if result.detail else []
+        rows += [("you can", result.advice)] if result.advice else []
+        rows += list(_used(result)) if result.backend else []
+    heading = _HEADINGS.get(result.termination, result.termination.value)
+    if result.termination is Termination.audit_unavailable and result.backend is not None:
+        heading = "the code ran, but its result could not be recorded"
+    return Card("bad", heading, note, tuple(rows))
+
+
+def of_explanation(explanation: Explanation, stack: PolicyStack) -> Card:
+    """The card of `licet explain`."""
+    note = f"policy {stack.name}"
+    if explanation.exit_code == 0:
+        rows = [*_opened(explanation), ("sandbox", _sandbox(explanation))]
+        return Card("good", "allowed", note, tuple(rows))
+    headings = {3: "denied", 4: "needs an approval", 5: "allowed, but no sandbox here can run it"}
+    tone: Tone = "warn" if explanation.exit_code == 4 else "bad"
+    return Card(tone, headings[explanation.exit_code], note, tuple(_why_not(explanation)))
+
+
+def _note(result: ExecutionResult) -> str:
+    place = f" · audit #{result.audit.seq}" if result.audit else ""
+    return f"run {result.run_id}{place}"
+
+
+def _failed_heading(result: ExecutionResult) -> str:
+    if result.error is None:
+        return f"the code exited with {result.exit_code}"
+    place = f"line {result.error.line}: " if result.error.line else ""
+    return f"{place}{result.summary.removesuffix(f' in line {result.error.line}')}"
+
+
+def _ran(result: ExecutionResult) -> Iterable[tuple[str, str]]:
+    if result.decision is not None:
+        yield from _opened(result.decision)
+    if result.detail:
+        yield "note", result.detail
+    yield from _used(result)
+
+
+def _used(result: ExecutionResult) -> Iterable[tuple[str, str]]:
+    assert result.backend is not None
+    yield "sandbox", f"{result.backend.name}, {_walls(result.backend.isolation)}"
+    usage = result.usage
+    parts = [units.show_duration(usage.wall_time)]
+    if usage.peak_memory is not None:
+        parts.append(units.show_size(usage.peak_memory))
+    if result.tool_calls:
+        parts.append(f"{len(result.tool_calls)} tool calls")
+    yield "used", " · ".join(parts)
+    for stream in ("stdout", "stderr"):
+        if getattr(result, f"{stream}_truncated"):
+            yield stream, f"{units.show_size(getattr(result, f'{stream}_bytes'))} written, shortened here"
+    yield from _changes(result.changes)
+
+
+def _changes(changes: Iterable[Change]) -> Iterable[tuple[str, str]]:
+    for change in changes:
+        yield "changed", f"{change.field}: {change.requested} → {change.effective}, {change.reason}"
+
+
+def _walls(isolation: str) -> str:
+    if isolation == "none":
+        return "no walls: files and network are open"
+    return f"{isolation.replace('_', ' ')} walls, as declared by the backend"
+
+
+def _opened(explanation: Explanation) -> Iterable[tuple[str, str]]:
+    label = "opened"
+    for verdict in explanation.verdicts:
+        intent = verdict.intent
+        if intent.action != "run" and verdict.effect == "allow":
+            by = f"  {verdict.by[0]}" if verdict.by else ""
+            yield label, f"{intent}{by}"
+            label = ""
+
+
+def _sandbox(explanation: Explanation) -> str:
+    chosen = explanation.selection.chosen
+    assert chosen is not None
+    return f"{chosen.descriptor.name}, {_walls(chosen.descriptor.sandbox_enforcement_contract.isolation)}"
+
+
+def _why_not(explanation: Explanation) -> Iterable[tuple[str, str]]:
+    for violation in explanation.refusals[:_SHOWN]:
+        yield f"line {violation.line}" if violation.line else "code", violation.message
+    shown = [verdict for verdict in explanation.verdicts if verdict.effect != "allow"]
+    for verdict in shown[:_SHOWN]:
+        intent = verdict.intent
+        label = f"line {intent.line}" if intent.line else "asked"
+        yield label, f"{intent.excerpt}   needs {intent}" if intent.excerpt else str(intent)
+        yield "because", verdict.reason
+    if len(shown) > _SHOWN:
+        yield "", f"and {len(shown) - _SHOWN} more"
+    if explanation.effect != "deny" and explanation.selection.chosen is None:
+        yield from _no_backend(explanation)
+    label = "you can"
+    for repair in explanation.repair[:_SHOWN]:
+        yield label, repair.text
+        label = "or"
+
+
+def _no_backend(explanation: Explanation) -> Iterable[tuple[str, str]]:
+    if not explanation.selection.candidates:
+        yield "because", "no backend is installed and enabled"
+    for candidate in explanation.selection.candidates:
+        label = candidate.name
+        for blocker in candidate.blockers[:_SHOWN]:
+            yield label, _shortfall(blocker)
+            label = ""
+        if len(candidate.blockers) > _SHOWN:
+            yield "", f"and {len(candidate.blockers) - _SHOWN} more"
+
+
+def _shortfall(blocker: Blocker) -> str:
+    return f"{blocker.what}: asked {blocker.asked}, offered {blocker.offered} ({blocker.because})"

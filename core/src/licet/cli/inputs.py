@@ -1,0 +1,167 @@
+"""From the command line to a request: code, inputs, standard input, intents and limits."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from licet.errors import UsageError
+from licet.policy.patterns import canonical_target
+from licet.request import Action, ExecutionRequest, Intent, Limits, Subject
+
+MAX_READ = 256 << 20
+"""How much of a file is read at most, in bytes; what policy admits is far less."""
+
+
+def read_code(file: str | None, code: str | None) -> bytes | str:
+    """The code from `-c`, a file, or `-` for standard input.
+
+    Raises:
+        UsageError: none or two of them were given, or the file can't be read.
+    """
+    if (file is None) == (code is None):
+        raise UsageError("name one file, `-` for standard input, or give code with `-c`")
+    if code is not None:
+        return code
+    assert file is not None
+    return sys.stdin.buffer.read(MAX_READ) if file == "-" else _read(file)
+
+
+def read_stdin(file: str | None, code_file: str | None) -> bytes:
+    """What the code gets as standard input.
+
+    Raises:
+        UsageError: the file can't be read, or both the code and its input would come from stdin.
+    """
+    if file is None:
+        return b""
+    if file == "-":
+        if code_file == "-":
+            raise UsageError("the code and its input can't both come from standard input")
+        return sys.stdin.buffer.read(MAX_READ)
+    return _read(file)
+
+
+def read_inputs(given: Iterable[str]) -> dict[str, Any]:
+    """Inputs written as `NAME=JSON` or `NAME=@FILE`.
+
+    Raises:
+        UsageError: one of them is malformed; the message says which and where.
+    """
+    inputs: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"`--input {text}` is no `NAME=JSON` or `NAME=@FILE`")
+        if name in inputs:
+            raise UsageError(f"the input `{name}` is given twice")
+        inputs[name] = _json(name, _text(value[1:]) if value.startswith("@") else value)
+    return inputs
+
+
+def intents(
+    read: Sequence[str], write: Sequence[str], network: Sequence[str], shell: bool
+) -> tuple[Intent, ...] | None:
+    """The intents that flags declare; None if there are none. Paths are relative to the current
+    directory.
+
+    Raises:
+        UsageError: a target is malformed.
+    """
+    spelled: list[tuple[Action, str]] = [
+        *(("read", target) for target in read),
+        *(("write", target) for target in write),
+        *(("network", target) for target in network),
+        *((("shell", ""),) if shell else ()),
+    ]
+    if not spelled:
+        return None
+    found = []
+    for action, target in spelled:
+        try:
+            found.append(Intent(action, canonical_target(action, target, base=str(Path.cwd()))))
+        except ValueError as problem:
+            raise UsageError(f"`--{action} {target}` can't be understood: {problem}") from None
+    return tuple(found)
+
+
+def request(
+    code: bytes | str,
+    *,
+    inputs: dict[str, Any],
+    stdin: bytes,
+    declared: tuple[Intent, ...] | None,
+    timeout: str | None,
+) -> ExecutionRequest:
+    """Put a request together, on behalf of the user of the operating system.
+
+    Raises:
+        UsageError: the timeout is no duration.
+    """
+    from licet import units
+
+    try:
+        limits = Limits(wall_time=units.duration(timeout)) if timeout is not None else Limits()
+    except ValueError as problem:
+        raise UsageError(f"`--timeout`: {problem}") from None
+    return ExecutionRequest(
+        code=code, inputs=inputs, stdin=stdin, intents=declared, limits=limits, subject=os_user()
+    )
+
+
+def os_user() -> Subject:
+    """The user that the operating system vouches for, never one from the environment."""
+    if sys.platform == "win32":
+        return Subject(type="user", id=os.getlogin(), asserted_by="os")
+    import pwd
+
+    uid = os.getuid()
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = f"uid:{uid}"
+    return Subject(type="user", id=name, asserted_by="os")
+
+
+def _json(name: str, source: str) -> Any:
+    try:
+        return json.loads(source, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except json.JSONDecodeError as problem:
+        place = f"line {problem.lineno}, column {problem.colno}"
+        raise UsageError(
+            f"the input `{name}` is no JSON: {problem.msg.lower()} ({place})",
+            advice=f"write texts in quotes, such as `--input '{name}=\"text\"'`",
+        ) from None
+    except (ValueError, RecursionError) as problem:
+        raise UsageError(f"the input `{name}` can't be used: {problem}") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        raise ValueError("a key stands in it twice")
+    return content
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"`{name}` is no JSON number")
+
+
+def _text(file: str) -> str:
+    try:
+        return _read(file).decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise UsageError(f"`{file}` is not UTF-8 at byte {problem.start}") from None
+
+
+def _read(file: str) -> bytes:
+    try:
+        with Path(file).open("rb") as opened:
+            return opened.read(MAX_READ)
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise UsageError(f"`{file}` can't be read: {reason[:1].lower()}{reason[1:]}") from None

@@ -1,0 +1,101 @@
+"""The one tree of errors.
+
+Rules this module keeps:
+
+- every error has a stable `slug`, which names its page in `docs/reference/errors.md`, and an exit code;
+- a message says what was expected and what was found, in lower case and without a full stop;
+- `advice` says what to do next, `where` says at which place of which file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a file: 1-based line and column; `line` 0 means the file as a whole."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        if not self.line:
+            return self.file
+        return f"{self.file}:{self.line}:{self.column}" if self.column else f"{self.file}:{self.line}"
+
+
+class LicetError(Exception):
+    """Base of all errors that licet raises on purpose."""
+
+    slug: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 8
+
+    def __init__(self, message: str, *, advice: str | None = None, where: Position | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.advice = advice
+        self.where = where
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.where else self.message
+
+
+class UsageError(LicetError):
+    """The caller asked for something that can't be understood."""
+
+    slug = "usage"
+    exit_code = 2
+
+
+class InvalidRequest(UsageError):
+    """A request is malformed: a bad limit, a name that is none, an input that can't cross."""
+
+    slug = "invalid-request"
+
+
+class InvalidPolicy(UsageError):
+    """A policy can't be read, parsed or combined; nothing runs under it."""
+
+    slug = "invalid-policy"
+
+
+class InvalidSettings(UsageError):
+    """`config.toml`, a `LICET_*` variable or a plugin list is wrong."""
+
+    slug = "invalid-settings"
+
+
+class AuditUnavailable(LicetError):
+    """The trail can't be written, so nothing runs."""
+
+    slug = "audit-unavailable"
+    exit_code = 7
+
+
+class BackendError(LicetError):
+    """A backend failed for a reason of its own, not of the code's."""
+
+    slug = "backend-error"
+    exit_code = 8
+
+
+class LaunchFailed(BackendError):
+    """A sandbox could not be started; the code did not run."""
+
+    slug = "launch-failed"
+
+
+class PlanNotSealed(BackendError):
+    """A backend was handed a plan that the runtime did not make, or made for an earlier run."""
+
+    slug = "plan-not-sealed"
+
+
+class RunFailed(LicetError):
+    """Raised by `ExecutionResult.unwrap()` for a run that was no success."""
+
+    slug = "run-failed"
+    exit_code = 1

@@ -1,0 +1,42 @@
+"""Every hook that a plugin can implement, one sentence each.
+
+A plugin is a module that an entry point of the group `licet` names; licet imports it only when its name is
+enabled, and calls every implementation by itself, so that one failure is one indeterminate vote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    from licet.backend import Backend
+    from licet.record import AuditLog, AuditReader
+    from licet.settings import Settings
+    from licet.state import StateDirectory
+
+hookspec = pluggy.HookspecMarker("licet")
+hookimpl = pluggy.HookimplMarker("licet")
+
+
+@hookspec
+def licet_backends() -> Sequence[Backend]:  # type: ignore[empty-body]
+    """Return the sandbox backends of this plugin, without starting anything."""
+
+
+@hookspec
+def licet_policy_packs() -> Mapping[str, Path]:  # type: ignore[empty-body]
+    """Return the policy packs of this plugin, name to file, which policies name as `licet:NAME`."""
+
+
+@hookspec(firstresult=True)
+def licet_audit_log(settings: Settings, state: StateDirectory) -> AuditLog | None:
+    """Open the durable log in `state` for appending, or return None if this plugin keeps none."""
+
+
+@hookspec(firstresult=True)
+def licet_audit_reader(state: StateDirectory) -> AuditReader | None:
+    """Open the log in `state` for reading only, or return None if this plugin keeps none."""

@@ -1,0 +1,167 @@
+"""What a running sandbox may ask of its host, each request checked against the plan and recorded.
+
+Rules this module keeps:
+
+- a tool call is decided when it happens, recorded before it has an effect, and recorded after;
+- a file access or a connection is checked against what the plan opens, and never creates a grant;
+- output is counted whole and kept within its limits, from whatever thread it comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import ipaddress
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+from licet import bodies, values
+from licet.backend import Access, GuestError, Reply, Target, Termination, ToolCall
+from licet.decide import Verdict, decide_call
+from licet.hosts import Endpoint, canonical_host
+from licet.output import BoundedSink
+from licet.paths import contains
+from licet.plan import ExecutionPlan
+from licet.policy import PolicyStack
+from licet.policy.patterns import network
+from licet.request import NormalizedRequest
+from licet.result import ToolCallMade
+from licet.trail import Trail
+
+Digest = Callable[[str, bytes], str]
+
+
+class RunHost:
+    """The host of one run."""
+
+    def __init__(
+        self,
+        plan: ExecutionPlan,
+        request: NormalizedRequest,
+        stack: PolicyStack,
+        trail: Trail,
+        digest: Digest,
+    ) -> None:
+        limits = plan.limits
+        self.stdout = BoundedSink(limits.stdout or 0)
+        self.stderr = BoundedSink(limits.stderr or 0)
+        self.tool_calls: list[ToolCallMade] = []
+        self._plan = plan
+        self._request = request
+        self._stack = stack
+        self._trail = trail
+        self._digest = digest
+        self._sequence = 0
+        self._output_left = limits.output or 0
+        self._guard = threading.Lock()
+
+    def write(self, stream: Literal["stdout", "stderr"], data: bytes) -> bool:
+        """Keep output; False once the limit `output` is passed."""
+        with self._guard:
+            self._output_left -= len(data)
+            (self.stdout if stream == "stdout" else self.stderr).write(data)
+            return self._output_left >= 0
+
+    async def access(self, access: Access) -> bool:
+        """Say whether the plan opens a file access, and record the answer."""
+        opened = self._plan.opened
+        roots = {"read": opened.read, "write": opened.write}.get(access.action, ())
+        inside = any(contains(root, access.target) for root in roots)
+        masked = any(contains(mask, access.target) for mask in (*opened.masked, *opened.sealed))
+        answer = inside and not masked
+        body = {"action": access.action, "target": access.target, "allowed": answer}
+        self._trail.step("access", body)
+        await self._trail.commit()
+        return answer
+
+    async def connect(self, target: Target) -> int:
+        """Connect to a target that the plan opens, by the one address that was checked.
+
+        Raises:
+            PermissionError: the plan does not open the target, or it resolves to a private address.
+            OSError: it can't be resolved or reached.
+        """
+        allowed = False
+        try:
+            wanted = Endpoint(canonical_host(target.host), target.port)
+            allowed = any(network(pattern).covers(wanted) for pattern in self._plan.opened.network)
+        finally:
+            self._trail.step("access", {"action": "network", "target": str(target), "allowed": allowed})
+            await self._trail.commit()
+        if not allowed:
+            raise PermissionError(f"`{wanted}` is not opened by this run's policy")
+        return await _connect(wanted, named=str(wanted) in self._plan.opened.network)
+
+    async def call(self, call: ToolCall) -> Reply:
+        """Decide, record, perform and record one tool call."""
+        self._sequence += 1
+        sequence, name = self._sequence, call.name
+        if sequence > (self._plan.limits.tool_calls or 0):
+            return Reply(fatal=Termination.tool_limit)
+        try:
+            arguments = values.to_json([list(call.args), dict(call.kwargs)])
+        except ValueError as problem:
+            return Reply(error=GuestError("TypeError", f"the arguments of `{name}` can't cross: {problem}"))
+        digest = self._digest("call", f"{self._plan.plan_digest}\0{sequence}\0{name}\0{arguments}".encode())
+        verdict = decide_call(name, self._stack, self._request.workdir, call.line)
+        began = time.monotonic()
+        body = {"sequence": sequence, "tool": name, "call_digest": digest, "verdict": bodies.verdict(verdict)}
+        self._trail.step("tool_call", body, phase="before")
+        await self._trail.commit()
+        reply, outcome = await self._perform(call, verdict)
+        made = ToolCallMade(sequence, name, digest, verdict.effect, outcome, time.monotonic() - began)
+        self.tool_calls.append(made)
+        self._trail.step("tool_call", {"sequence": sequence, "tool": name, "outcome": outcome}, phase="after")
+        await self._trail.commit()
+        return reply
+
+    async def _perform(self, call: ToolCall, verdict: Verdict) -> tuple[Reply, str]:
+        if verdict.effect != "allow":
+            why = (
+                verdict.reason
+                if verdict.effect == "deny"
+                else "it needs an approval, and nobody can give one"
+            )
+            return Reply(
+                error=GuestError("PermissionError", f"`{verdict.intent}` is denied: {why}")
+            ), "denied"
+        handler = self._request.tools.get(call.name)
+        if handler is None:
+            return Reply(error=GuestError("NameError", f"name '{call.name}' is not defined")), "unknown tool"
+        try:
+            value = await _invoke(handler, call)
+            values.check_crossing(value)
+        except Exception as problem:
+            error = GuestError(type(problem).__name__, values.repr_bounded(str(problem))[1:-1])
+            return Reply(error=error), "raised"
+        return Reply(value=value), "returned"
+
+
+async def _invoke(handler: Callable[..., Any], call: ToolCall) -> Any:
+    """Call a tool where it belongs: async ones on this loop, others on a thread."""
+    if inspect.iscoroutinefunction(handler):
+        return await handler(*call.args, **call.kwargs)
+    value = await asyncio.to_thread(handler, *call.args, **call.kwargs)
+    return await value if inspect.isawaitable(value) else value
+
+
+async def _connect(wanted: Endpoint, *, named: bool) -> int:
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(wanted.host, wanted.port, type=socket.SOCK_STREAM)
+    addresses = [ipaddress.ip_address(entry[4][0]) for entry in found]
+    is_literal = wanted.host in {str(address) for address in addresses}
+    if not all(address.is_global for address in addresses) and not (named and is_literal):
+        raise PermissionError(
+            f"`{wanted}` resolves to an address that is not public; name that address itself"
+        )
+    family, kind, protocol, _, address = found[0]
+    connection = socket.socket(family, kind, protocol)
+    try:
+        connection.setblocking(False)
+        await loop.sock_connect(connection, address)
+        return connection.detach()
+    finally:
+        connection.close()

@@ -1,0 +1,237 @@
+"""From a request as written to the one canonical spelling that every later stage sees.
+
+Rules this module keeps:
+
+- limits are lowered to what policy allows, and every lowering is recorded with the value asked for;
+- the environment comes from policy alone; what a request asked for is recorded, not obeyed;
+- paths are canonical; code is text without BOM, with `\\n` as its only line end;
+- a request that can't be understood raises `InvalidRequest`; one that is understood and refused carries
+  violations, so that the refusal is decided, explained and recorded like any other.
+"""
+
+from __future__ import annotations
+
+import codecs
+import keyword
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from licet import paths, values
+from licet.errors import InvalidRequest
+from licet.policy import PolicyStack
+from licet.policy.patterns import canonical_target
+from licet.request import (
+    Change,
+    ExecutionRequest,
+    FieldDigests,
+    Intent,
+    Limits,
+    NormalizedRequest,
+    Violation,
+)
+
+Digest = Callable[[str, bytes], str]
+
+_COOKIE = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
+_UTF8 = ("utf-8", "utf8", "utf-8-sig", "utf_8")
+
+
+def normalize(
+    request: ExecutionRequest,
+    stack: PolicyStack,
+    *,
+    directory: str,
+    host_environment: Mapping[str, str],
+    digest: Digest,
+    resolve: paths.Resolve = paths.resolve_links,
+) -> NormalizedRequest:
+    """Normalise `request` under `stack`.
+
+    `directory` is the absolute directory that a missing or relative `workdir` is taken from; `digest`
+    makes a keyed digest of a named part; `resolve` resolves links.
+
+    Raises:
+        InvalidRequest: something in the request can't be understood; the message names it.
+    """
+    changes: list[Change] = []
+    violations: list[Violation] = []
+    workdir = _path(request.workdir or directory, directory, "workdir", resolve)
+    limits = _limits(request.limits, stack.limits, changes)
+    code = _code(request.code, limits, changes, violations)
+    stdin = _stdin(request.stdin, limits, violations)
+    environment = _environment(request.env, stack.environment, host_environment, changes)
+    _check_inputs(request)
+    return NormalizedRequest(
+        code=code,
+        inputs=dict(request.inputs),
+        stdin=stdin,
+        workdir=workdir,
+        limits=limits,
+        environment=environment,
+        intents=_intents(request.intents, workdir),
+        tools=dict(request.tools),
+        subject=request.subject,
+        requirements=dict(request.requirements),
+        metadata=dict(request.metadata),
+        changes=tuple(changes),
+        violations=tuple(violations),
+        digests=FieldDigests(
+            code=digest("code", _bytes(code)),
+            stdin=digest("stdin", stdin),
+            inputs=digest("inputs", values.to_json(dict(request.inputs)).encode()),
+            environment=digest("environment", _pairs(environment)),
+            limits=digest("limits", _pairs({name: repr(value) for name, value in limits.stated().items()})),
+            workdir=digest("workdir", _bytes(workdir)),
+        ),
+    )
+
+
+def _limits(asked: Limits, allowed: Limits, changes: list[Change]) -> Limits:
+    effective = allowed.stated()
+    for name, value in asked.stated().items():
+        bound = effective.get(name)
+        if bound is not None and value > bound:
+            changes.append(Change(f"limits.{name}", value, bound, "policy allows no more"))
+        else:
+            effective[name] = value
+    return Limits(**effective)
+
+
+def _code(raw: str | bytes, limits: Limits, changes: list[Change], violations: list[Violation]) -> str:
+    allowed = limits.code or 0
+    if len(raw) > allowed:
+        violations.append(
+            Violation(
+                "code_too_large",
+                None,
+                f"the code has {len(raw)} bytes, the limit `code` is {allowed}",
+                "send less code, or ask for a higher limit `code`",
+            )
+        )
+        raw = raw[:0]
+    text = _decoded(raw)
+    if text.startswith("\ufeff"):
+        text = text[1:]
+        changes.append(Change("code", "byte order mark", "none", "a byte order mark is no part of the code"))
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        changes.append(Change("code", "carriage returns", "line feeds", "code has one kind of line end"))
+    violations.extend(_form(text))
+    return text
+
+
+def _decoded(raw: str | bytes) -> str:
+    if isinstance(raw, bytes):
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError as problem:
+            line = raw.count(b"\n", 0, problem.start) + 1
+            raise InvalidRequest(
+                f"the code is not UTF-8: byte {problem.start} in line {line}",
+                advice="save it as UTF-8, without an encoding cookie",
+            ) from None
+    return raw
+
+
+def _form(text: str) -> list[Violation]:
+    found = []
+    if (at := text.find("\0")) >= 0:
+        line = text.count("\n", 0, at) + 1
+        found.append(Violation("nul_byte", line, "the code holds a NUL byte", "take it out"))
+    if (odd := re.search(r"[\ud800-\udfff]", text)) is not None:
+        line = text.count("\n", 0, odd.start()) + 1
+        message = "the code holds half of a surrogate pair, which is no character"
+        found.append(Violation("lone_surrogate", line, message, "write it as an escape, such as `\\ud800`"))
+    for number, line_text in enumerate(text.split("\n", 2)[:2], 1):
+        cookie = _COOKIE.match(line_text)
+        if cookie is not None and not _is_utf8(cookie[1]):
+            message = f"the code says that its encoding is `{cookie[1]}`, but code is UTF-8 here"
+            found.append(Violation("encoding_cookie", number, message, "remove the encoding comment"))
+    return found
+
+
+def _is_utf8(name: str) -> bool:
+    if name.lower() in _UTF8:
+        return True
+    try:
+        return codecs.lookup(name).name == "utf-8"
+    except LookupError:
+        return False
+
+
+def _stdin(raw: str | bytes, limits: Limits, violations: list[Violation]) -> bytes:
+    data = _bytes(raw) if isinstance(raw, str) else raw
+    allowed = limits.stdin or 0
+    if len(data) > allowed:
+        message = f"standard input has {len(data)} bytes, the limit `stdin` is {allowed}"
+        violations.append(Violation("stdin_too_large", None, message, "send less, or ask for a higher limit"))
+        return b""
+    return data
+
+
+def _environment(
+    asked: Mapping[str, str], granted: Mapping[str, str], host: Mapping[str, str], changes: list[Change]
+) -> dict[str, str]:
+    effective = {}
+    for name, value in granted.items():
+        if value != "pass":
+            effective[name] = value
+        elif name in host:
+            effective[name] = host[name]
+    for name, value in asked.items():
+        if not name or "=" in name or "\0" in name or "\0" in value:
+            raise InvalidRequest(f"`{name!r}` is no name of an environment variable, or its value holds NUL")
+        if effective.get(name) != value:
+            reason = "the environment comes from policy alone"
+            offered = "policy's value" if name in effective else "unset"
+            changes.append(Change(f"env.{name}", "a value", offered, reason))
+    return effective
+
+
+def _check_inputs(request: ExecutionRequest) -> None:
+    for name, value in request.inputs.items():
+        if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
+            raise InvalidRequest(f"the input `{name}` has no name that code can use")
+        if name in request.tools:
+            raise InvalidRequest(f"`{name}` is both an input and a tool")
+        try:
+            values.check_crossing(value)
+        except ValueError as problem:
+            raise InvalidRequest(
+                f"the input `{name}` can't cross into a sandbox: {problem}",
+                advice="pass numbers, texts, bytes, dates, and lists and mappings of them",
+            ) from None
+
+
+def _intents(declared: tuple[Intent, ...] | None, workdir: str) -> tuple[Intent, ...] | None:
+    if declared is None:
+        return None
+    unique = dict.fromkeys(_intent(intent, workdir) for intent in declared if intent.action != "run")
+    return tuple(unique)
+
+
+def _intent(intent: Intent, workdir: str) -> Intent:
+    try:
+        target = canonical_target(intent.action, intent.target or "", base=workdir)
+    except ValueError as problem:
+        raise InvalidRequest(f"the intent `{intent}` can't be understood: {problem}") from None
+    return Intent(intent.action, target, "declared", when="call" if intent.action == "tool" else "start")
+
+
+def _path(path: str, base: str, name: str, resolve: paths.Resolve) -> str:
+    try:
+        return paths.canonical(path, base=base, resolve=resolve)
+    except ValueError as problem:
+        raise InvalidRequest(f"`{name}` `{path}` can't be used: {problem}") from None
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _pairs(content: Mapping[str, Any]) -> bytes:
+    return b"".join(
+        b"%d:%b%d:%b" % (len(k), k, len(v), v)
+        for k, v in sorted((_bytes(key), _bytes(str(value))) for key, value in content.items())
+    )

@@ -1,0 +1,137 @@
+"""Output of untrusted code: kept within a bound, decoded without fail, shown without harm.
+
+Rules this module keeps:
+
+- memory is bounded by the limit, however much is written; what was left out is counted and said;
+- decoding never raises, and a character cut at the seam never garbles its neighbours;
+- text that came from outside reaches a terminal or a card only through `escape`.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+
+_CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
+_INVISIBLE = (
+    r"\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    r"\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    r"\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e0fff"
+)
+_HARMFUL = re.compile(f"[{_CONTROL}{_INVISIBLE}\ud800-\udfff]")
+_HARMFUL_OR_BREAK = re.compile(f"[{_CONTROL}{_INVISIBLE}\ud800-\udfff\t\n]")
+_SHORT = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
+
+
+def escape(text: str, *, newlines: bool = True) -> str:
+    r"""Show every control, bidi, invisible or surrogate character as an escape such as `\x1b`.
+
+    Newline and tab stay as they are, unless `newlines` is False: then the result is one line. The
+    escapes are for reading; a backslash that was in the text stays single, so there is no way back.
+    """
+    pattern = _HARMFUL if newlines else _HARMFUL_OR_BREAK
+    return pattern.sub(_spell, text)
+
+
+def _spell(match: re.Match[str]) -> str:
+    character = match[0]
+    short = _SHORT.get(character)
+    if short is not None:
+        return short
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def bounded(text: str, limit: int) -> str:
+    """Shorten `text` to at most `limit` characters (at least 1), the last of which is then `…`."""
+    if len(text) <= limit:
+        return text
+    return text[: max(limit - 1, 0)] + "…"
+
+
+class BoundedSink:
+    """Keeps the first and the last bytes of a stream within `limit`, and counts them all; thread-safe."""
+
+    def __init__(self, limit: int) -> None:
+        if limit < 0:
+            raise ValueError(f"expected a limit of 0 bytes or more, found `{limit}`")
+        self._head_size = limit - limit // 2
+        self._tail_size = limit // 2
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._tail_start = 0
+        self._total = 0
+        self._guard = threading.Lock()
+
+    def write(self, data: bytes) -> None:
+        """Take the next bytes of the stream."""
+        with self._guard:
+            self._total += len(data)
+            room = self._head_size - len(self._head)
+            if room > 0:
+                self._head += data[:room]
+                data = data[room:]
+            if data and self._tail_size:
+                self._push(data)
+
+    def _push(self, data: bytes) -> None:
+        """Write into the ring that holds the tail: it grows to its size, then overwrites its oldest."""
+        data = data[-self._tail_size :]
+        room = self._tail_size - len(self._tail)
+        self._tail += data[:room]
+        data = data[room:]
+        while data:
+            piece = data[: self._tail_size - self._tail_start]
+            self._tail[self._tail_start : self._tail_start + len(piece)] = piece
+            self._tail_start = (self._tail_start + len(piece)) % self._tail_size
+            data = data[len(piece) :]
+
+    @property
+    def total(self) -> int:
+        """How many bytes were written, kept or not."""
+        return self._total
+
+    @property
+    def truncated(self) -> bool:
+        """Whether bytes were left out."""
+        return self._total > self._head_size + self._tail_size
+
+    def kept(self) -> tuple[bytes, bytes]:
+        """The bytes kept, as head and tail; nothing is missing between them unless `truncated`."""
+        with self._guard:
+            return bytes(self._head), bytes(self._tail[self._tail_start :] + self._tail[: self._tail_start])
+
+    def text(self) -> str:
+        """Decode as UTF-8, invalid bytes as U+FFFD, with one line at the seam if bytes were left out."""
+        head, tail = self.kept()
+        if not self.truncated:
+            return (head + tail).decode("utf-8", "replace")
+        head, tail = _whole_at_end(head), _whole_at_start(tail)
+        left_out = self._total - len(head) - len(tail)
+        start = head.decode("utf-8", "replace")
+        seam = f"… {left_out} bytes left out …\n"
+        return f"{start}{'' if start.endswith(chr(10)) or not start else chr(10)}{seam}" + tail.decode(
+            "utf-8", "replace"
+        )
+
+
+def _whole_at_end(data: bytes) -> bytes:
+    """Drop a character whose last bytes are missing."""
+    for back in range(1, min(4, len(data)) + 1):
+        lead = data[-back]
+        if lead & 0xC0 == 0x80:
+            continue
+        length = 2 if lead >> 5 == 6 else 3 if lead >> 4 == 14 else 4 if lead >> 3 == 30 else 1
+        return data[:-back] if length > back else data
+    return data
+
+
+def _whole_at_start(data: bytes) -> bytes:
+    """Drop the last bytes of a character whose first are missing."""
+    skip = 0
+    while skip < min(3, len(data)) and data[skip] & 0xC0 == 0x80:
+        skip += 1
+    return data[skip:]

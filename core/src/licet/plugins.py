@@ -1,0 +1,117 @@
+"""Finding plugins by their entry points, and importing only those that are enabled.
+
+Rules this module keeps:
+
+- plugins are listed from package metadata; nothing of a plugin that is not enabled is imported;
+- a plugin that fails to import, and a hook that fails, is reported and left out, never fatal;
+- two backends of one name are both refused, since nobody could say which one a policy meant.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+import pluggy
+
+from licet import hookspecs
+from licet.backend import Backend
+from licet.errors import AuditUnavailable, LicetError
+from licet.record import AuditLog, AuditReader
+from licet.settings import Settings
+from licet.state import StateDirectory
+
+GROUP = "licet"
+
+
+class Plugins:
+    """The enabled plugins. `problems` says in words what was left out, and why."""
+
+    def __init__(self, settings: Settings, *, found: Sequence[EntryPoint] | None = None) -> None:
+        self.problems: list[str] = []
+        self._settings = settings
+        self._manager = pluggy.PluginManager("licet")
+        self._manager.add_hookspecs(hookspecs)
+        listed = list(entry_points(group=GROUP)) if found is None else list(found)
+        self._register({name: self._pick(name, listed) for name in settings.enabled})
+
+    def _pick(self, name: str, listed: Sequence[EntryPoint]) -> EntryPoint | None:
+        matching = {point.value: point for point in listed if point.name == name}
+        if len(matching) == 1:
+            return next(iter(matching.values()))
+        found = f"{len(matching)} plugins of this name are installed" if matching else "it is not installed"
+        self.problems.append(f"plugin `{name}` is enabled, but {found}")
+        return None
+
+    def _register(self, points: Mapping[str, EntryPoint | None]) -> None:
+        for name, point in points.items():
+            if point is None:
+                continue
+            try:
+                self._manager.register(point.load(), name=name)
+            except Exception as problem:  # a stranger's module can fail in any way
+                self.problems.append(f"plugin `{name}` can't be used: {type(problem).__name__}: {problem}")
+
+    def backends(self) -> tuple[Backend, ...]:
+        """All backends of all plugins, without those whose name is taken twice."""
+        found = [backend for result in self._each("licet_backends") for backend in result]
+        named = []
+        for backend in found:
+            try:
+                named.append((backend.describe().name, backend))
+            except Exception as problem:
+                self.problems.append(f"a backend can't describe itself: {type(problem).__name__}: {problem}")
+        counts = Counter(name for name, _ in named)
+        for name in [name for name, count in counts.items() if count > 1]:
+            self.problems.append(f"backend `{name}` is offered {counts[name]} times, so none of them is used")
+        return tuple(backend for name, backend in named if counts[name] == 1)
+
+    def packs(self) -> dict[str, Path]:
+        """All policy packs by name."""
+        return {name: path for result in self._each("licet_policy_packs") for name, path in result.items()}
+
+    def audit_log(self, state: StateDirectory) -> AuditLog:
+        """The durable log.
+
+        Raises:
+            AuditUnavailable: no plugin keeps one, or it can't be opened.
+        """
+        return self._one("licet_audit_log", settings=self._settings, state=state)  # type: ignore[no-any-return]
+
+    def audit_reader(self, state: StateDirectory) -> AuditReader:
+        """A reader of the log.
+
+        Raises:
+            AuditUnavailable: no plugin keeps one, or there is none to read.
+        """
+        return self._one("licet_audit_reader", state=state)  # type: ignore[no-any-return]
+
+    def _one(self, hook: str, **arguments: Any) -> Any:
+        try:
+            found = getattr(self._manager.hook, hook)(**arguments)
+        except LicetError:
+            raise
+        except Exception as problem:
+            raise AuditUnavailable(
+                f"the trail can't be opened: {type(problem).__name__}: {problem}",
+                advice="see the plugin that keeps it, `licet backends list` names plugins that failed",
+            ) from problem
+        if found is None:
+            raise AuditUnavailable(
+                "no plugin keeps a trail", advice="install one: `pip install 'licet[standard]'`"
+            )
+        return found
+
+    def _each(self, hook: str) -> list[Any]:
+        """Call each implementation by itself, so that one failure spoils no other's answer."""
+        results = []
+        for implementation in getattr(self._manager.hook, hook).get_hookimpls():
+            try:
+                results.append(implementation.function())
+            except Exception as problem:
+                name = implementation.plugin_name
+                self.problems.append(f"plugin `{name}` failed: {type(problem).__name__}: {problem}")
+        return results

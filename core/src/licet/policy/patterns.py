@@ -1,0 +1,175 @@
+"""Entries of `allow`, `ask` and `deny`: which intents they match, and which other entries they cover.
+
+Rules this module keeps:
+
+- an entry reads `ACTION TARGET [except TARGET]...`, `run` and `shell` take no target;
+- path targets are canonical from the moment they are read; `workdir` stands for the directory of the run
+  and is bound to it later;
+- a port is mandatory in `allow` and `ask`; in `deny`, a missing one means every port.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from licet import hosts, paths
+from licet.errors import Position
+from licet.request import ACTIONS, TARGETLESS, Action
+
+Effect = Literal["allow", "ask", "deny"]
+WORKDIR = "workdir"
+
+_TOOL = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One entry. `target` and `excepts` are canonical; `text` is what the author wrote."""
+
+    effect: Effect
+    action: Action
+    target: str | None
+    excepts: tuple[str, ...]
+    text: str
+    where: Position
+
+    @property
+    def names_workdir(self) -> bool:
+        """Whether the path word `workdir` stands in this entry."""
+        return self.action in ("read", "write") and any(
+            _is_workdir(target) for target in (self.target, *self.excepts)
+        )
+
+    def bind(self, workdir: str) -> Pattern:
+        """The same entry with `workdir` replaced by the directory of a run."""
+        if not self.names_workdir:
+            return self
+        bound = tuple(_bind(target, workdir) for target in self.excepts)
+        return replace(self, target=_bind(self.target or "", workdir), excepts=bound)
+
+    def covers(self, target: str | None) -> bool:
+        """Whether this entry matches all of `target`, leaving out the excepted targets alone.
+
+        A `target` of None (unknown) is covered only by an entry for everything.
+        """
+        if not self._target_covers(self.target, target):
+            return False
+        return not any(self._target_covers(out, target) for out in self.excepts)
+
+    def shadows(self, other: Pattern) -> bool:
+        """Whether every target of `other` is one of this, whatever the run."""
+        if self.action != other.action or not self._target_covers(self.target, other.target):
+            return False
+        return all(
+            any(self._target_covers(gap, out) for gap in other.excepts)
+            or not self._overlaps(out, other.target)
+            for out in self.excepts
+        )
+
+    def touches(self, target: str) -> bool:
+        """Whether this entry and `target` share anything: one contains the other, or they meet."""
+        return self._overlaps(self.target, target)
+
+    def _overlaps(self, mine: str | None, other: str | None) -> bool:
+        return self._target_covers(mine, other) or self._target_covers(other, mine)
+
+    def _target_covers(self, mine: str | None, other: str | None) -> bool:
+        if self.action in TARGETLESS:
+            return True
+        if mine is None or other is None:
+            return mine is not None and self._is_everything(mine)
+        if self.action == "network":
+            return network(mine).covers(network(other))
+        if self.action == "tool":
+            return fnmatch.fnmatchcase(other, mine)
+        return paths.contains(mine, other)
+
+    def _is_everything(self, target: str) -> bool:
+        return target == {"network": hosts.ANY, "tool": "*"}.get(self.action, "/")
+
+
+def network(target: str) -> hosts.Endpoint:
+    """Read a canonical network target back."""
+    return hosts.endpoint(target, patterns=True, port_optional=True)
+
+
+def parse(text: str, effect: Effect, *, base: str, where: Position) -> Pattern:
+    """Read one entry; relative paths are taken from the directory `base`.
+
+    Raises:
+        ValueError: the entry is malformed; the message says what was expected.
+    """
+    action, _, rest = text.strip().partition(" ")
+    if action not in ACTIONS:
+        raise ValueError(f"`{text}` begins with no action; write one of {', '.join(ACTIONS)}")
+    target, *excepts = (part.strip() for part in re.split(r"\s+except\s+", rest.strip()))
+    if action in TARGETLESS:
+        if rest.strip():
+            raise ValueError(f"`{action}` takes no target, found `{rest.strip()}`")
+        return Pattern(effect, action, None, (), text, where)
+    if not target:
+        raise ValueError(f"`{action}` needs a target: {_EXAMPLES[action]}")
+    canonical = _canonical(action, target, effect, base)
+    gaps = tuple(_canonical(action, gap, "deny", base) for gap in excepts)
+    entry = Pattern(effect, action, canonical, gaps, text, where)
+    for gap, written in zip(gaps, excepts, strict=True):
+        if not entry.touches(gap):
+            raise ValueError(f"`except {written}` takes nothing away from `{target}`")
+    return entry
+
+
+def canonical_target(action: Action, target: str, *, base: str) -> str | None:
+    """The canonical form of an intent's target; a relative path is taken from `base`.
+
+    Raises:
+        ValueError: the action takes no target, needs one, or this is none.
+    """
+    if action in TARGETLESS:
+        if target:
+            raise ValueError(f"`{action}` takes no target, found `{target}`")
+        return None
+    if action == "network":
+        return str(hosts.endpoint(target) if target != hosts.ANY else hosts.EVERYWHERE)
+    if action == "tool":
+        if not target.isidentifier():
+            raise ValueError(f"`{target}` is no name of a tool")
+        return target
+    return _path(target, base)
+
+
+def _canonical(action: Action, target: str, effect: Effect, base: str) -> str:
+    if action == "network":
+        return str(hosts.endpoint(target, patterns=True, port_optional=effect == "deny"))
+    if action == "tool":
+        if not _TOOL.fullmatch(target):
+            raise ValueError(f"`{target}` is no name of a tool, or pattern with `*`")
+        return target
+    return target if _is_workdir(target) else _path(target, base)
+
+
+def _path(target: str, base: str) -> str:
+    try:
+        return paths.canonical(target, base=base)
+    except ValueError as problem:
+        raise ValueError(f"the path `{target}` can't be used: {problem}") from None
+
+
+def _is_workdir(target: str | None) -> bool:
+    return target is not None and (target == WORKDIR or target.startswith(WORKDIR + "/"))
+
+
+def _bind(target: str, workdir: str) -> str:
+    if not _is_workdir(target):
+        return target
+    return paths.canonical(target.removeprefix(WORKDIR).lstrip("/") or ".", base=workdir)
+
+
+_EXAMPLES: dict[Action, str] = {
+    "read": "`read ./data`",
+    "write": "`write ./out`",
+    "network": "`network api.example.com:443`",
+    "tool": "`tool find_order`",
+}

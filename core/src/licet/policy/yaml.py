@@ -1,0 +1,164 @@
+"""YAML 1.2 with places, strict: what a person could misread is an error.
+
+Rules this module keeps:
+
+- every text, list and mapping knows its line and column;
+- plain scalars follow the core schema of YAML 1.2, so `no`, `on` and `1_000` are texts;
+- aliases, anchors, explicit tags, duplicate keys, keys that are no text and second documents are refused;
+- the size, the depth and the number of nodes are bounded before anything is built.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import yaml
+
+from licet.errors import InvalidPolicy, Position
+
+MAX_BYTES = 4 << 20
+MAX_DEPTH = 32
+MAX_NODES = 2_000_000
+
+_Loader: Any = getattr(yaml, "CLoader", yaml.Loader)
+
+_CORE: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
+    (re.compile(r"(?:~|null|Null|NULL|)"), lambda _: None),
+    (re.compile(r"(?:true|True|TRUE|false|False|FALSE)"), lambda text: text.lower() == "true"),
+    (re.compile(r"[-+]?[0-9]{1,300}"), int),
+    (re.compile(r"0o[0-7]{1,300}"), lambda text: int(text[2:], 8)),
+    (re.compile(r"0x[0-9a-fA-F]{1,300}"), lambda text: int(text[2:], 16)),
+    (re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"), float),
+    (re.compile(r"[-+]?\.(?:inf|Inf|INF)"), lambda text: float(text.replace(".", ""))),
+    (re.compile(r"\.(?:nan|NaN|NAN)"), lambda _: float("nan")),
+)
+
+
+class Text(str):
+    """A text that knows where it stands."""
+
+    line: int
+    column: int
+
+    __slots__ = ("column", "line")
+
+
+class Items(list[Any]):
+    """A list that knows where each item stands, as (line, column)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: list[tuple[int, int]] = []
+
+
+class Fields(dict[str, Any]):
+    """A mapping that knows where each key stands, as (line, column)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: dict[str, tuple[int, int]] = {}
+
+
+def load(text: str, file: str) -> Any:
+    """Build the one document in `text`; an empty file is None.
+
+    Raises:
+        InvalidPolicy: the text is no document of the strict kind above; with file, line and column.
+    """
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        raise InvalidPolicy(f"the file is larger than {MAX_BYTES >> 20} MiB", where=Position(file))
+    try:
+        return _Builder(file).build(yaml.parse(text, Loader=_Loader))
+    except yaml.MarkedYAMLError as problem:
+        mark = problem.problem_mark
+        where = Position(file, mark.line + 1, mark.column + 1) if mark else Position(file)
+        raise InvalidPolicy(f"not valid YAML: {problem.problem}", where=where) from None
+    except (yaml.YAMLError, UnicodeEncodeError):
+        raise InvalidPolicy(
+            "not valid YAML: a character that no YAML file can hold", where=Position(file)
+        ) from None
+
+
+class _Builder:
+    """Builds values from parser events with a stack of its own, so that depth can't exhaust Python's."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._stack: list[Items | Fields] = []
+        self._keys: list[Text | None] = []
+        self._nodes = 0
+        self._root: Any = None
+        self._documents = 0
+
+    def build(self, events: Iterator[Any]) -> Any:
+        for event in events:
+            self._take(event)
+        return self._root
+
+    def _take(self, event: Any) -> None:
+        if isinstance(event, yaml.DocumentStartEvent):
+            self._documents += 1
+            if self._documents > 1:
+                self._fail("a second document begins here; a policy file holds one", event)
+        elif isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            self._fail("anchors and aliases are not part of the policy language", event)
+        elif isinstance(event, yaml.ScalarEvent):
+            self._add(self._scalar(event), event)
+        elif isinstance(event, (yaml.SequenceStartEvent, yaml.MappingStartEvent)):
+            self._open(event)
+        elif isinstance(event, (yaml.SequenceEndEvent, yaml.MappingEndEvent)):
+            self._stack.pop()
+            self._keys.pop()
+
+    def _open(self, event: Any) -> None:
+        self._refuse_tag(event)
+        if len(self._stack) >= MAX_DEPTH:
+            self._fail(f"nested deeper than {MAX_DEPTH} levels", event)
+        container: Items | Fields = Items() if isinstance(event, yaml.SequenceStartEvent) else Fields()
+        self._add(container, event)
+        self._stack.append(container)
+        self._keys.append(None)
+
+    def _add(self, value: Any, event: Any) -> None:
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            self._fail(f"more than {MAX_NODES} values", event)
+        place = (event.start_mark.line + 1, event.start_mark.column + 1)
+        if not self._stack:
+            self._root = value
+        elif isinstance(top := self._stack[-1], Items):
+            top.append(value)
+            top.places.append(place)
+        elif (key := self._keys[-1]) is None:
+            self._keys[-1] = self._key(top, value, event, place)
+        else:
+            top[key] = value
+            self._keys[-1] = None
+
+    def _key(self, top: Fields, value: Any, event: Any, place: tuple[int, int]) -> Text:
+        if not isinstance(value, Text):
+            self._fail(f"a key has to be a text, not `{value}`; put it in quotes", event)
+        if value in top:
+            self._fail(f"the key `{value}` stands in line {top.places[value][0]} already", event)
+        top.places[value] = place
+        return value
+
+    def _scalar(self, event: Any) -> Any:
+        self._refuse_tag(event)
+        if event.implicit[0]:
+            for pattern, convert in _CORE:
+                if pattern.fullmatch(event.value):
+                    return convert(event.value)
+        text = Text(event.value)
+        text.line, text.column = event.start_mark.line + 1, event.start_mark.column + 1
+        return text
+
+    def _refuse_tag(self, event: Any) -> None:
+        if event.tag is not None:
+            self._fail("explicit tags are not part of the policy language", event)
+
+    def _fail(self, message: str, event: Any) -> NoReturn:
+        mark = event.start_mark
+        raise InvalidPolicy(message, where=Position(self._file, mark.line + 1, mark.column + 1))

@@ -1,0 +1,283 @@
+"""Audit records: their canonical bytes, their hashes, and the protocols of the log.
+
+Rules this module keeps:
+
+- the canonical form is RFC 8785 (JCS) over a subset: ASCII keys, no floats, integers below 2**53; so a
+  record has exactly one spelling, and any JCS library writes the same bytes;
+- a leaf is `SHA-256(0x00 || bytes)` as in RFC 6962, so that the chain can become a Merkle tree;
+- `AuditLog.append` returns only when all that it was given is durable, together and in order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Literal, Protocol
+
+from licet.errors import AuditUnavailable
+
+VERSION = 1
+
+Kind = Literal[
+    "request", "decision", "selection", "authorization", "execution", "tool_call", "access", "result", "log"
+]
+Phase = Literal["before", "after"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a stage wants recorded; the log adds the rest.
+
+    `body` holds JSON values without floats. `time` is RFC 3339 in UTC with nanoseconds, `mono_ns` the
+    monotonic clock of the writer.
+    """
+
+    kind: Kind
+    run_id: str
+    body: Mapping[str, Any]
+    time: str
+    mono_ns: int
+    phase: Phase | None = None
+    trace_id: str | None = None
+    span_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An entry at its place in a log.
+
+    `prev` is the leaf of the record before it, `""` for the first. `writer` names the process that wrote
+    it: host, pid, instance, version. `leaf` is derived from the canonical bytes of all the other fields.
+    """
+
+    log: str
+    seq: int
+    prev: str
+    writer: Mapping[str, Any]
+    entry: Entry
+    v: int = VERSION
+    leaf: str = field(default="", compare=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """The record as it is written: one flat object; what is None is left out."""
+        entry = self.entry
+        content = {
+            "v": self.v,
+            "log": self.log,
+            "seq": self.seq,
+            "prev": self.prev,
+            "writer": dict(self.writer),
+            "kind": entry.kind,
+            "phase": entry.phase,
+            "run_id": entry.run_id,
+            "time": entry.time,
+            "mono_ns": entry.mono_ns,
+            "trace_id": entry.trace_id,
+            "span_id": entry.span_id,
+            "body": dict(entry.body),
+        }
+        return {key: value for key, value in content.items() if value is not None}
+
+
+def from_json(content: Mapping[str, Any], leaf: str = "") -> Record:
+    """Read a record back.
+
+    Raises:
+        ValueError: a field is missing or of the wrong type, or the version is not known.
+    """
+    if content.get("v") != VERSION:
+        raise ValueError(f"record version `{content.get('v')}` is not known here, `{VERSION}` is")
+    try:
+        entry = Entry(
+            kind=content["kind"],
+            run_id=_text(content, "run_id"),
+            body=dict(content["body"]),
+            time=_text(content, "time"),
+            mono_ns=int(content["mono_ns"]),
+            phase=content.get("phase"),
+            trace_id=content.get("trace_id"),
+            span_id=content.get("span_id"),
+        )
+        return Record(
+            log=_text(content, "log"),
+            seq=int(content["seq"]),
+            prev=_text(content, "prev"),
+            writer=dict(content["writer"]),
+            entry=entry,
+            leaf=leaf,
+        )
+    except (KeyError, TypeError) as problem:
+        raise ValueError(f"record lacks a field or has a wrong one: {problem}") from None
+
+
+def canonical(value: Any) -> bytes:
+    """The one spelling of a JSON value.
+
+    Raises:
+        ValueError: a float, an integer outside ±2**53, a key that is not ASCII text, a lone surrogate, or
+            something that is no JSON.
+    """
+    _check(value)
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return text.encode("utf-8")
+
+
+def plain(value: Any) -> Any:
+    """Turn what stages know into what a record can hold.
+
+    Numbers with a fraction and huge ones become text, characters that UTF-8 can't hold become escapes,
+    values become mappings of their fields.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value) if abs(value) < 2**53 else hex(value)
+    if isinstance(value, str):
+        return str(value).encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, float):
+        return repr(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {ascii_key(str(key)): plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(inner) for inner in value]
+    return plain(str(value))
+
+
+def ascii_key(key: str) -> str:
+    """The name of a field in ASCII; other characters become escapes."""
+    return key.encode("ascii", "backslashreplace").decode()
+
+
+def leaf_hash(line: bytes) -> str:
+    """RFC 6962 leaf hash of a record's canonical bytes (without the newline), as hexadecimal."""
+    return hashlib.sha256(b"\x00" + line).hexdigest()
+
+
+def _check(value: Any) -> None:
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if item is None or isinstance(item, (bool, str)):
+            continue
+        if isinstance(item, int):
+            if abs(item) >= 2**53:
+                raise ValueError(f"integer `{item}` is too large for a record; write it as text")
+        elif isinstance(item, Mapping):
+            for key, inner in item.items():
+                if not isinstance(key, str) or not key.isascii():
+                    raise ValueError(f"key `{key!r}` of a record is not ASCII text")
+                pending.append(inner)
+        elif isinstance(item, (list, tuple)):
+            pending.extend(item)
+        else:
+            raise ValueError(f"a record can't hold a `{type(item).__name__}`")
+
+
+def _text(content: Mapping[str, Any], key: str) -> str:
+    value = content[key]
+    if not isinstance(value, str):
+        raise ValueError(f"field `{key}` of a record is no text")
+    return value
+
+
+class AuditLog(Protocol):
+    """A durable log that a runtime writes to."""
+
+    async def append(self, entries: Sequence[Entry]) -> tuple[Record, ...]:
+        """Append all entries in order, as one durable write.
+
+        Raises:
+            AuditUnavailable: nothing is known to be durable; the caller runs nothing.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release the log; what was appended stays."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One thing that a verification looked at: `ok` True, False, or None for "can't tell"."""
+
+    name: str
+    ok: bool | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The separate claims of `audit verify`, never one tick, and what a pass does not prove."""
+
+    status: Literal["proven", "tampered", "incomplete", "unverifiable"]
+    records: int
+    claims: tuple[Claim, ...]
+    not_proven: tuple[str, ...]
+    first_bad_seq: int | None = None
+    first_bad_byte: int | None = None
+
+
+class AuditReader(Protocol):
+    """Reads a log without writing to it."""
+
+    def records(self) -> Iterator[Record]:
+        """All records, oldest first.
+
+        Raises:
+            AuditUnavailable: the log can't be read.
+        """
+        ...
+
+    def verify(self) -> Verification:
+        """Check the bytes, the order and the chain of the whole log."""
+        ...
+
+
+class UnavailableLog:
+    """Stands for a log that can't be opened: every append fails with the reason."""
+
+    def __init__(self, problem: AuditUnavailable) -> None:
+        self._problem = problem
+
+    async def append(self, entries: Sequence[Entry]) -> tuple[Record, ...]:
+        """Fail as opening failed."""
+        raise self._problem
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+
+class MemoryLog:
+    """A log in memory, for tests and for programs that want no durable trail; it is `AuditLog` and reader."""
+
+    def __init__(self) -> None:
+        self._records: list[Record] = []
+
+    async def append(self, entries: Sequence[Entry]) -> tuple[Record, ...]:
+        """Append in memory; never fails."""
+        start = len(self._records)
+        for entry in entries:
+            prev = self._records[-1].leaf if self._records else ""
+            record = Record(
+                log="memory", seq=len(self._records), prev=prev, writer={"instance": "memory"}, entry=entry
+            )
+            leaf = leaf_hash(canonical(record.as_json()))
+            self._records.append(Record(record.log, record.seq, prev, record.writer, entry, leaf=leaf))
+        return tuple(self._records[start:])
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+    def records(self) -> Iterator[Record]:
+        """All records, oldest first."""
+        return iter(tuple(self._records))
+
+    def verify(self) -> Verification:
+        """A log in memory proves nothing to anybody else."""
+        claim = Claim("durable", False, "this log lives in memory only")
+        ends = "anything after the process ends"
+        return Verification("unverifiable", len(self._records), (claim,), (ends,))

@@ -1,0 +1,222 @@
+"""What is asked: requests as callers write them, and the same request in one canonical spelling.
+
+Rules this module keeps:
+
+- every value is frozen; a later stage makes a new value and never edits an earlier one;
+- an intent has one spelling everywhere: policy, command line, cards and records;
+- `intents: None` means all that policy allows; a list narrows to exactly that list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+
+from licet import units
+from licet.contract import Control, Level
+
+Action = Literal["run", "read", "write", "network", "shell", "tool"]
+Source = Literal["declared", "inferred", "granted"]
+When = Literal["start", "call", "access"]
+
+ACTIONS: tuple[Action, ...] = ("run", "read", "write", "network", "shell", "tool")
+TARGETLESS: frozenset[Action] = frozenset({"run", "shell"})
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """One thing the code wants.
+
+    `target` is None for `run` and `shell`, and for an inferred intent whose target can't be known before
+    the code runs. `excerpt` is the piece of code that showed an inferred intent, at most 80 characters.
+    """
+
+    action: Action
+    target: str | None = None
+    source: Source = "declared"
+    line: int | None = None
+    when: When = "start"
+    excerpt: str | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        if self.action in TARGETLESS:
+            return self.action
+        return f"{self.action} {self.target if self.target is not None else '(unknown)'}"
+
+
+RUN = Intent("run")
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Something that the screen or normalisation refuses: a stable `code`, the line, and what to do."""
+
+    code: str
+    line: int | None
+    message: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class CodeNeeds:
+    """What the code needs of an interpreter, as far as its text shows.
+
+    `syntax` holds feature names (see `licet.screen.FEATURES`), `modules` dotted names of imported
+    modules, `builtins` the built-in names it reads, `stdin` whether it reads standard input.
+    """
+
+    syntax: Mapping[str, int] = field(default_factory=dict)
+    modules: Mapping[str, int] = field(default_factory=dict)
+    builtins: Mapping[str, int] = field(default_factory=dict)
+    stdin: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenReport:
+    """All that the screen saw in one piece of code.
+
+    `syntax_error` is a message with its line; it is no violation, the run reports it as the code's own.
+    """
+
+    violations: tuple[Violation, ...] = ()
+    intents: tuple[Intent, ...] = ()
+    needs: CodeNeeds = field(default_factory=CodeNeeds)
+    syntax_error: Violation | None = None
+
+
+Duration = Annotated[float, BeforeValidator(units.duration)]
+Size = Annotated[int, BeforeValidator(units.size)]
+Count = Annotated[int, BeforeValidator(units.count)]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+
+class Limits(_Frozen):
+    """Upper bounds of one run; None means that this side states none.
+
+    Durations are seconds, sizes bytes. `output` counts stdout and stderr together and ends the run,
+    `stdout` and `stderr` truncate what is kept.
+    """
+
+    wall_time: Duration | None = None
+    cpu_time: Duration | None = None
+    memory: Size | None = None
+    processes: Count | None = None
+    code: Size | None = None
+    stdin: Size | None = None
+    stdout: Size | None = None
+    stderr: Size | None = None
+    output: Size | None = None
+    files: Size | None = None
+    recursion: Count | None = None
+    tool_calls: Count | None = None
+
+    def stated(self) -> dict[str, float | int]:
+        """The limits that are set, by name."""
+        return {name: value for name, value in self if value is not None}
+
+
+DEFAULT_LIMITS = Limits(
+    wall_time=60.0,
+    code=1 << 20,
+    stdin=1 << 20,
+    stdout=1 << 20,
+    stderr=1 << 20,
+    output=16 << 20,
+    recursion=1000,
+    tool_calls=1000,
+)
+"""What holds where no policy states a limit, so that no run is unbounded by omission."""
+
+
+class Subject(_Frozen):
+    """For whom a run happens, and who vouches for that (`asserted_by`)."""
+
+    type: str = "user"
+    id: str = "unknown"
+    groups: tuple[str, ...] = ()
+    properties: Mapping[str, str | int | float | bool] = Field(default_factory=dict)
+    tenant: str | None = None
+    session: str | None = None
+    on_behalf_of: str | None = None
+    asserted_by: Literal["caller", "os", "token", "mcp"] = "caller"
+
+
+class ExecutionRequest(_Frozen):
+    """What a caller asks to run.
+
+    `code` as bytes is decoded as UTF-8. `requirements` asks more of the sandbox than policy does, never
+    less. `env` is recorded but not obeyed: the environment comes from policy alone.
+    """
+
+    code: str | bytes
+    inputs: Mapping[str, Any] = Field(default_factory=dict)
+    stdin: str | bytes = b""
+    workdir: str | None = None
+    limits: Limits = Limits()
+    env: Mapping[str, str] = Field(default_factory=dict)
+    intents: tuple[Intent, ...] | None = None
+    tools: Mapping[str, Callable[..., Any]] = Field(default_factory=dict)
+    subject: Subject = Subject()
+    requirements: Mapping[Control, Level] = Field(default_factory=dict)
+    metadata: Mapping[str, str] = Field(default_factory=dict)
+
+    @field_validator("workdir", mode="before")
+    @classmethod
+    def _path_like(cls, value: object) -> object:
+        return value if value is None or isinstance(value, str) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that normalisation did to a request, with the value that was asked for."""
+
+    field: str
+    requested: Any
+    effective: Any
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDigests:
+    """Named digests of the parts of a request, HMACs under the host's key."""
+
+    code: str
+    stdin: str
+    inputs: str
+    environment: str
+    limits: str
+    workdir: str
+
+    def as_json(self) -> dict[str, str]:
+        """By name."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class NormalizedRequest:
+    """A request in one canonical spelling: the only form in which the later stages see it.
+
+    `limits` states every limit that applies. `intents` are canonical and hold no `run`, which every
+    request contains. `violations` are refusals of form (size, NUL, encoding cookie).
+    """
+
+    code: str
+    inputs: Mapping[str, Any]
+    stdin: bytes
+    workdir: str
+    limits: Limits
+    environment: Mapping[str, str]
+    intents: tuple[Intent, ...] | None
+    tools: Mapping[str, Callable[..., Any]]
+    subject: Subject
+    requirements: Mapping[Control, Level]
+    metadata: Mapping[str, str]
+    changes: tuple[Change, ...]
+    violations: tuple[Violation, ...]
+    digests: FieldDigests

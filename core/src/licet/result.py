@@ -1,0 +1,154 @@
+"""What a run gives back, in Python and as JSON.
+
+Rules this module keeps:
+
+- `success` means: exited with code 0, writes committed, and the trail complete;
+- durations are seconds (float), sizes bytes (int); a value that JSON can't say is `{"$type": ...}`;
+- a result never raises by itself; `unwrap` does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from licet import values
+from licet.backend import GuestError, Termination, Usage
+from licet.contract import SandboxEnforcementContract
+from licet.errors import RunFailed
+from licet.report import Explanation
+from licet.request import Change
+
+EXIT_CODES: dict[Termination, int] = {
+    Termination.exited: 1,
+    Termination.policy_denied: 3,
+    Termination.approval_denied: 3,
+    Termination.approval_pending: 4,
+    Termination.no_backend: 5,
+    Termination.timeout: 6,
+    Termination.cpu_limit: 6,
+    Termination.memory_limit: 6,
+    Termination.process_limit: 6,
+    Termination.output_limit: 6,
+    Termination.file_limit: 6,
+    Termination.tool_limit: 6,
+    Termination.audit_unavailable: 7,
+    Termination.launch_failed: 8,
+    Termination.backend_error: 8,
+    Termination.backend_lost: 8,
+    Termination.unknown: 8,
+    Termination.cancelled: 130,
+}
+"""The exit code of `licet run` for each way to end without success."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackendUsed:
+    """The backend that ran the code."""
+
+    name: str
+    version: str
+    isolation: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallMade:
+    """One tool call of a run."""
+
+    sequence: int
+    tool: str
+    call_digest: str
+    decision: str
+    outcome: str
+    duration: float
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPlace:
+    """Where the last record of a run stands."""
+
+    log: str
+    seq: int
+    leaf: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionResult:
+    """All that a caller learns of one run."""
+
+    run_id: str
+    termination: Termination
+    success: bool
+    value: Any = None
+    value_repr: str | None = None
+    stdout: str = ""
+    stderr: str = ""
+    stdout_truncated: bool = False
+    stderr_truncated: bool = False
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+    exit_code: int | None = None
+    error: GuestError | None = None
+    decision: Explanation | None = None
+    backend: BackendUsed | None = None
+    contract: SandboxEnforcementContract | None = None
+    usage: Usage = field(default_factory=Usage)
+    changes: tuple[Change, ...] = ()
+    tool_calls: tuple[ToolCallMade, ...] = ()
+    audit: AuditPlace | None = None
+    observed: dict[str, str] = field(default_factory=dict)
+    detail: str | None = None
+    advice: str | None = None
+
+    def unwrap(self) -> Any:
+        """The value of the last expression.
+
+        Raises:
+            RunFailed: the run was no success; the message says why.
+        """
+        if self.success:
+            return self.value
+        raise RunFailed(self.summary, advice=self.advice)
+
+    @property
+    def summary(self) -> str:
+        """One line that says how the run ended."""
+        if self.error is not None:
+            place = f" in line {self.error.line}" if self.error.line else ""
+            return f"{self.error.type}: {self.error.message}{place}"
+        return self.detail or self.termination.value.replace("_", " ")
+
+    @property
+    def process_exit_code(self) -> int:
+        """What `licet run` exits with."""
+        return 0 if self.success else EXIT_CODES[self.termination]
+
+    def as_json(self) -> dict[str, Any]:
+        """The form of `licet run --json`."""
+        return {
+            "run_id": self.run_id,
+            "termination": self.termination.value,
+            "success": self.success,
+            "value": values.encode(self.value),
+            "value_repr": self.value_repr,
+            "stdout": self.stdout,
+            "stderr": self.stderr,
+            "stdout_truncated": self.stdout_truncated,
+            "stderr_truncated": self.stderr_truncated,
+            "stdout_bytes": self.stdout_bytes,
+            "stderr_bytes": self.stderr_bytes,
+            "exit_code": self.exit_code,
+            "error": asdict(self.error) if self.error else None,
+            "decision": self.decision.as_json() if self.decision else None,
+            "backend": asdict(self.backend) if self.backend else None,
+            "contract": self.contract.as_json() if self.contract else None,
+            "approval": None,
+            "usage": asdict(self.usage),
+            "changes": [asdict(change) for change in self.changes],
+            "tool_calls": [asdict(call) for call in self.tool_calls],
+            "artifacts": [],
+            "audit": asdict(self.audit) if self.audit else None,
+            "observed": self.observed,
+            "detail": self.detail,
+            "advice": self.advice,
+        }

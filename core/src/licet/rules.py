@@ -1,0 +1,166 @@
+"""Asking the documents of a stack about one intent.
+
+Rules this module keeps:
+
+- within a document deny beats ask beats allow, and across documents the most severe answer counts;
+- what the root does not allow is denied; a bound that mentions an action in `allow` or `ask` denies all
+  that it omits of it, and abstains where it is silent;
+- licet's own state is never grantable;
+- an excepted sub-path is left out like a denied one: it masks a larger intent instead of refusing it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from licet import paths
+from licet.policy import Pattern, PolicyDocument, PolicyStack
+from licet.policy.patterns import Effect, network
+from licet.request import TARGETLESS, Action, Intent
+
+SEVERITY: dict[Effect, int] = {"allow": 0, "ask": 1, "deny": 2}
+LANGUAGE = "licet"
+"""The document that `by` names for what the language itself decides."""
+
+_VERB: dict[Effect, str] = {"deny": "denies", "ask": "asks about", "allow": "allows"}
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """What decided: the document, the line (0 where there is none), and the entry or rule."""
+
+    document: str
+    line: int
+    rule: str
+
+    def __str__(self) -> str:
+        return f"{self.document}:{self.line}" if self.line else self.document
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """An answer, what gave it, and the sentence that says why."""
+
+    effect: Effect
+    by: tuple[By, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Rules:
+    """A stack with the working directory of one run put in."""
+
+    root: PolicyDocument
+    bounds: tuple[PolicyDocument, ...]
+    sealed: tuple[str, ...]
+
+    @classmethod
+    def of(cls, stack: PolicyStack, workdir: str) -> Rules:
+        """Bind every entry of `stack` to `workdir`."""
+        root, *bounds = (document.bind(workdir) for document in stack.documents)
+        return cls(root, tuple(bounds), stack.sealed)
+
+    @property
+    def documents(self) -> tuple[PolicyDocument, ...]:
+        """All documents that decide, root first."""
+        return (self.root, *self.bounds)
+
+    def vote(self, intent: Intent) -> Vote:
+        """The most severe answer of all documents."""
+        if intent.target is None and intent.action not in TARGETLESS:
+            return self._vote_on_unknown(intent.action)
+        if (seal := self._seal_over(intent)) is not None:
+            by = (By(LANGUAGE, 0, f"never grantable: {seal}"),)
+            return Vote("deny", by, f"`{seal}` belongs to licet itself and is never opened")
+        answers = [_answer_of_root(self.root, intent)]
+        answers += [answer for bound in self.bounds if (answer := _answer_of_bound(bound, intent))]
+        worst = max((answer.effect for answer in answers), key=SEVERITY.__getitem__)
+        hits = [answer for answer in answers if answer.effect == worst]
+        return Vote(worst, tuple(by for hit in hits for by in hit.by), hits[0].reason)
+
+    def obtainable(self, action: Action) -> Iterator[Pattern]:
+        """The root's `allow` and `ask` entries of `action` of which every bound leaves something."""
+        for entry in (*_of(self.root, action, "ask"), *_of(self.root, action, "allow")):
+            if not any(_leaves_nothing(bound, entry) for bound in self.bounds):
+                yield entry
+
+    def _vote_on_unknown(self, action: Action) -> Vote:
+        entries = tuple(self.obtainable(action))
+        if entries:
+            by = tuple(map(by_entry, entries))
+            return Vote("allow", by, "its target is not known yet: it is decided when it is accessed")
+        by = (By(self.root.file, 0, f"no `{action}`"),)
+        return Vote("deny", by, f"nothing allows `{action}`, whatever its target")
+
+    def _seal_over(self, intent: Intent) -> str | None:
+        if intent.action not in ("read", "write") or intent.target is None:
+            return None
+        return next((seal for seal in self.sealed if paths.contains(seal, intent.target)), None)
+
+
+def by_entry(entry: Pattern) -> By:
+    """Name an entry as what decided."""
+    return By(entry.where.file, entry.where.line, f"{entry.effect}: {entry.text}")
+
+
+def includes(outer: Intent, inner: Intent) -> bool:
+    """Whether `outer` is the same act on a target that contains the target of `inner`."""
+    if outer.action != inner.action:
+        return False
+    if inner.target is None or outer.target is None:
+        return True
+    if inner.action == "network":
+        return network(outer.target).covers(network(inner.target))
+    if inner.action in ("read", "write"):
+        return paths.contains(outer.target, inner.target)
+    return outer.target == inner.target
+
+
+def _answer_of_root(document: PolicyDocument, intent: Intent) -> Vote:
+    if (answer := _stated(document, intent)) is not None:
+        return answer
+    if intent.action == "run":
+        return Vote("allow", (), "running is allowed unless something asks or denies")
+    return _omitted(document, intent, "nothing allows it")
+
+
+def _answer_of_bound(document: PolicyDocument, intent: Intent) -> Vote | None:
+    if (answer := _stated(document, intent)) is not None:
+        return answer
+    if not document.mentions(intent.action):
+        return None
+    return _omitted(document, intent, f"the bound `{document.name or document.file}` leaves it out")
+
+
+def _stated(document: PolicyDocument, intent: Intent) -> Vote | None:
+    effects: tuple[Effect, ...] = ("deny", "ask", "allow")
+    for effect in effects:
+        hits = tuple(
+            map(by_entry, (e for e in _of(document, intent.action, effect) if e.covers(intent.target)))
+        )
+        if hits:
+            return Vote(effect, hits, f"{hits[0]} {_VERB[effect]} it")
+    return None
+
+
+def _omitted(document: PolicyDocument, intent: Intent, reason: str) -> Vote:
+    allowed = _of(document, intent.action, "allow")
+    partly = tuple(e for e in allowed if intent.target is not None and e.touches(intent.target))
+    if partly:
+        by = tuple(map(by_entry, partly))
+        return Vote("deny", by, f"only a part of it is allowed: `{partly[0].text}` ({by[0]})")
+    return Vote("deny", (By(document.file, 0, f"no `{intent.action}`"),), reason)
+
+
+def _leaves_nothing(bound: PolicyDocument, entry: Pattern) -> bool:
+    if any(denial.shadows(entry) for denial in bound.deny):
+        return True
+    if not bound.mentions(entry.action):
+        return False
+    mentioned = (*_of(bound, entry.action, "allow"), *_of(bound, entry.action, "ask"))
+    return not any(entry.target is None or other.touches(entry.target) for other in mentioned)
+
+
+def _of(document: PolicyDocument, action: Action, effect: Effect) -> tuple[Pattern, ...]:
+    return tuple(entry for entry in document.of(effect) if entry.action == action)

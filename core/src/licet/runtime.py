@@ -1,0 +1,398 @@
+"""The runtime: one request through all stages, and the only module that sees them all.
+
+Rules this module keeps:
+
+- normalize → decide → select → authorize → seal → execute, each from the values before it;
+- nothing runs before its decision and its `before` record are durable; the `result` record follows;
+- `run` never raises for what the code or the policy did; a malformed request raises `InvalidRequest`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from licet import backend as backends
+from licet import bodies
+from licet import plan as plans
+from licet import state as states
+from licet.approval import authorize
+from licet.backend import Backend, Outcome, Termination
+from licet.decide import Decision, decide
+from licet.errors import AuditUnavailable, BackendError, InvalidRequest, LaunchFailed
+from licet.host import RunHost
+from licet.normalize import normalize
+from licet.plan import ExecutionPlan
+from licet.plugins import Plugins
+from licet.policy import MANAGED, PolicySource, PolicyStack, load_stack
+from licet.policy.document import PACK_PREFIX
+from licet.portal import Portal
+from licet.record import AuditLog, UnavailableLog
+from licet.report import Explanation, explain
+from licet.request import CodeNeeds, ExecutionRequest, NormalizedRequest, Violation
+from licet.result import AuditPlace, BackendUsed, ExecutionResult
+from licet.screen import screen
+from licet.select import Chosen, Selection, select
+from licet.settings import Settings, load_settings
+from licet.trail import Gaps, Trail
+
+DEFAULT_POLICY = "licet:compute"
+STATE_NAME = ".licet"
+_GRACE_S = 10.0  # how long a backend may overstay its own deadline before it counts as broken
+_LARGE_CODE = 32 << 10  # bytes from which screening leaves the event loop
+
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A request after its pure stages."""
+
+    request: NormalizedRequest
+    decision: Decision
+    selection: Selection
+    explanation: Explanation
+    syntax_error: Violation | None
+
+
+class Runtime:
+    """Runs code under one policy.
+
+    A runtime may be used from several threads and event loops. Close it (or use it as a context manager)
+    to end its pools; what it recorded stays.
+    """
+
+    def __init__(
+        self,
+        policy: str | os.PathLike[str] = DEFAULT_POLICY,
+        *,
+        settings: Settings | None = None,
+        log: AuditLog | None = None,
+        backends: Sequence[Backend] | None = None,
+        managed: Path = MANAGED,
+    ) -> None:
+        """Load `policy` (a file, or `licet:PACK`).
+
+        `log` and `backends` replace those of the plugins, for programs that bring their own.
+
+        Raises:
+            InvalidPolicy: the policy or one of its bounds is missing or wrong.
+            InvalidSettings: the settings are wrong.
+        """
+        name = os.fspath(policy)
+        beside = Path.cwd() if name.startswith(PACK_PREFIX) else Path(os.path.realpath(name)).parent
+        self.settings = settings or _settings(beside)
+        self.state_path = self.settings.home or beside / STATE_NAME
+        self.plugins = Plugins(self.settings)
+        source = PolicySource(self.plugins.packs(), managed, self.settings.may_pass)
+        self.stack: PolicyStack = load_stack(name, source, sealed=self._sealed())
+        self.backends = tuple(backends) if backends is not None else self.plugins.backends()
+        self._given_log = log
+        self._opened_log: AuditLog | None = None
+        self._key: bytes | None = None
+        self._gaps = Gaps()
+        self._guard = threading.Lock()
+        self._portal = Portal()
+
+    @classmethod
+    def from_policy(cls, policy: str | os.PathLike[str], **options: Any) -> Runtime:
+        """A runtime under the policy file (or pack) `policy`; options as for `Runtime`."""
+        return cls(policy, **options)
+
+    def decide(self, request: ExecutionRequest | str | bytes, **fields: Any) -> Explanation:
+        """Decide and select without running or recording anything.
+
+        Raises:
+            InvalidRequest: the request can't be understood.
+        """
+        return self._prepare(_request(request, fields)).explanation
+
+    async def run(self, request: ExecutionRequest | str | bytes, **fields: Any) -> ExecutionResult:
+        """Run code if policy lets it, and say how it went.
+
+        Raises:
+            InvalidRequest: the request can't be understood.
+        """
+        asked = _request(request, fields)
+        if len(asked.code) < _LARGE_CODE:
+            prepared = self._prepare(asked)
+        else:
+            prepared = await asyncio.to_thread(self._prepare, asked)
+        run_id = new_run_id()
+        best_effort = self.stack.audit_mode == "best_effort"
+        with Trail(self._log(), run_id, best_effort=best_effort, gaps=self._gaps) as trail:
+            try:
+                return await self._recorded(prepared, trail)
+            except AuditUnavailable as problem:
+                return _refused(
+                    run_id, prepared, Termination.audit_unavailable, problem.message, problem.advice
+                )
+
+    def run_sync(self, request: ExecutionRequest | str | bytes, **fields: Any) -> ExecutionResult:
+        """`run` for programs without an event loop; also works where one is running."""
+        return self._portal.run(self.run(request, **fields))
+
+    async def aclose(self) -> None:
+        """End every pool and release the log."""
+        for backend in self.backends:
+            await backend.close()
+        with self._guard:
+            log, self._opened_log = self._opened_log, None
+        if log is not None:
+            await log.close()
+        await asyncio.to_thread(self._portal.close)
+
+    def close(self) -> None:
+        """`aclose` for programs without an event loop."""
+        closer = Portal()
+        try:
+            closer.run(self.aclose())
+        finally:
+            closer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _prepare(self, asked: ExecutionRequest) -> _Prepared:
+        """The pure stages: normalize → screen → decide → select."""
+        request = normalize(
+            asked,
+            self.stack,
+            directory=str(Path.cwd()),
+            host_environment=os.environ,
+            digest=self._digest,
+        )
+        seen = screen(request.code, denied_modules=self.stack.denied_modules)
+        decision = decide(request, self.stack, seen)
+        needs = seen.needs if seen.syntax_error is None else CodeNeeds()
+        descriptors = [backend.describe() for backend in self.backends]
+        selection = select(request, decision, needs, self.stack, descriptors)
+        explanation = explain(decision, selection, seen.syntax_error)
+        return _Prepared(request, decision, selection, explanation, seen.syntax_error)
+
+    async def _recorded(self, prepared: _Prepared, trail: Trail) -> ExecutionResult:
+        """Record, authorize, seal and execute."""
+        trail.step("request", bodies.request(prepared.request))
+        trail.step("decision", bodies.decision(prepared.decision, self.stack))
+        trail.step("selection", bodies.selection(prepared.selection))
+        if prepared.decision.effect == "deny":
+            return await _refuse(prepared, trail, Termination.policy_denied, _why_denied(prepared.decision))
+        if prepared.selection.chosen is None:
+            return await _refuse(prepared, trail, Termination.no_backend, "no backend can run this here")
+        authorization = authorize(prepared.decision)
+        trail.step("authorization", bodies.authorization(authorization))
+        if not authorization.granted:
+            return await _refuse(prepared, trail, Termination.approval_denied, authorization.reason)
+        plan = self._plan(prepared, prepared.selection.chosen, trail.run_id)
+        version = prepared.selection.chosen.descriptor.version
+        trail.step("execution", bodies.execution(plan, version), phase="before")
+        await trail.commit()
+        host = RunHost(plan, prepared.request, self.stack, trail, self._digest)
+        try:
+            outcome = await self._execute(plan, host)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._finish(prepared, plan, host, Outcome(Termination.cancelled), trail))
+            raise
+        return await self._finish(prepared, plan, host, outcome, trail)
+
+    def _plan(self, prepared: _Prepared, chosen: Chosen, run_id: str) -> ExecutionPlan:
+        request = prepared.request
+        return plans.seal(
+            ExecutionPlan(
+                run_id=run_id,
+                backend=chosen.descriptor.name,
+                code=request.code,
+                inputs=request.inputs,
+                stdin=request.stdin,
+                environment=request.environment,
+                workdir=request.workdir,
+                limits=request.limits,
+                opened=chosen.opened,
+                contract=chosen.descriptor.sandbox_enforcement_contract,
+                plan_digest=chosen.plan_digest,
+                policy_class=self.stack.digest,
+                tenant=request.subject.tenant,
+            )
+        )
+
+    async def _execute(self, plan: ExecutionPlan, host: RunHost) -> Outcome:
+        backend = next(b for b in self.backends if b.describe().name == plan.backend)
+        try:
+            async with asyncio.timeout((plan.limits.wall_time or 0.0) + _GRACE_S):
+                return await backends.execute(backend, plan, host)
+        except TimeoutError:
+            return Outcome(Termination.backend_error, detail=f"`{plan.backend}` did not keep its deadline")
+        except LaunchFailed as problem:
+            return Outcome(Termination.launch_failed, detail=str(problem))
+        except BackendError as problem:
+            return Outcome(Termination.backend_error, detail=str(problem))
+        except Exception as problem:  # a stranger's backend can fail in any way
+            detail = f"`{plan.backend}` failed: {type(problem).__name__}: {problem}"
+            return Outcome(Termination.backend_error, detail=detail)
+
+    async def _finish(
+        self, prepared: _Prepared, plan: ExecutionPlan, host: RunHost, outcome: Outcome, trail: Trail
+    ) -> ExecutionResult:
+        success = outcome.termination is Termination.exited and outcome.exit_code == 0
+        stdout, stderr, digest = host.stdout.text(), host.stderr.text(), self._digest
+        digests = {
+            "stdout": digest("stdout", stdout.encode("utf-8", "surrogatepass")),
+            "stderr": digest("stderr", stderr.encode("utf-8", "surrogatepass")),
+            "value": digest("value", (outcome.value_repr or "").encode("utf-8", "surrogatepass")),
+        }
+        output = {
+            "stdout_bytes": host.stdout.total,
+            "stderr_bytes": host.stderr.total,
+            "stdout_truncated": host.stdout.truncated,
+            "stderr_truncated": host.stderr.truncated,
+        }
+        body = bodies.result(
+            outcome, success=success, output=output, digests=digests, tool_calls=len(host.tool_calls)
+        )
+        termination, detail, advice = outcome.termination, outcome.detail, None
+        try:
+            trail.step("result", body, phase="after")
+            await trail.commit()
+        except AuditUnavailable as problem:
+            success, termination, advice = False, Termination.audit_unavailable, problem.advice
+            detail = f"the code ran, but its result could not be recorded: {problem.message}"
+        contract = plan.contract
+        return ExecutionResult(
+            run_id=plan.run_id,
+            termination=termination,
+            success=success,
+            value=outcome.value,
+            value_repr=outcome.value_repr,
+            stdout=stdout,
+            stderr=stderr,
+            stdout_truncated=host.stdout.truncated,
+            stderr_truncated=host.stderr.truncated,
+            stdout_bytes=host.stdout.total,
+            stderr_bytes=host.stderr.total,
+            exit_code=outcome.exit_code,
+            error=outcome.error,
+            decision=prepared.explanation,
+            backend=BackendUsed(plan.backend, self._version(plan.backend), contract.isolation),
+            contract=contract,
+            usage=outcome.usage,
+            changes=prepared.request.changes,
+            tool_calls=tuple(host.tool_calls),
+            audit=_place(trail),
+            observed=dict(outcome.observed),
+            detail=detail,
+            advice=advice,
+        )
+
+    def _version(self, name: str) -> str:
+        return next(d.version for b in self.backends if (d := b.describe()).name == name)
+
+    def _log(self) -> AuditLog:
+        if self._given_log is not None:
+            return self._given_log
+        with self._guard:
+            if self._opened_log is None:
+                try:
+                    self._opened_log = self.plugins.audit_log(states.open_state(self.state_path))
+                except AuditUnavailable as problem:
+                    return UnavailableLog(problem)
+            return self._opened_log
+
+    def _digest(self, name: str, content: bytes) -> str:
+        if self._key is None:
+            self._key = states.host_key()
+        return states.digest(self._key, name.encode(), content)
+
+    def _sealed(self) -> tuple[Path, ...]:
+        return (self.state_path, states.user_state())
+
+
+def new_run_id() -> str:
+    """A ULID: 10 characters of time in milliseconds, 16 of randomness, sortable by time."""
+    number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
+    return "".join(_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))
+
+
+def _settings(beside: Path) -> Settings:
+    """The settings in force; those of a state directory count only if this user's licet made it."""
+    home = os.environ.get("LICET_HOME")
+    path = Path(home) if home else beside / STATE_NAME
+    try:
+        trusted = states.open_state(path).path if path.is_dir() else None
+    except AuditUnavailable:
+        trusted = None
+    return load_settings(trusted, os.environ)
+
+
+def _request(request: ExecutionRequest | str | bytes, fields: Mapping[str, Any]) -> ExecutionRequest:
+    from pydantic import ValidationError
+
+    try:
+        if isinstance(request, ExecutionRequest):
+            return request.model_copy(update=dict(fields)) if fields else request
+        return ExecutionRequest(code=request, **fields)
+    except ValidationError as problem:
+        first = problem.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        raise InvalidRequest(f"`{field}`: {first['msg'].removeprefix('Value error, ').lower()}") from None
+
+
+async def _refuse(
+    prepared: _Prepared, trail: Trail, termination: Termination, detail: str
+) -> ExecutionResult:
+    trail.step("result", bodies.refusal(termination, detail), phase="after")
+    await trail.commit()
+    return _refused(trail.run_id, prepared, termination, detail, None, _place(trail))
+
+
+def _refused(
+    run_id: str,
+    prepared: _Prepared,
+    termination: Termination,
+    detail: str,
+    advice: str | None,
+    audit: AuditPlace | None = None,
+) -> ExecutionResult:
+    return ExecutionResult(
+        run_id=run_id,
+        termination=termination,
+        success=False,
+        decision=prepared.explanation,
+        changes=prepared.request.changes,
+        audit=audit,
+        detail=detail,
+        advice=advice,
+    )
+
+
+def _why_denied(decision: Decision) -> str:
+    if decision.refusals:
+        first = decision.refusals[0]
+        return f"line {first.line}: {first.message}" if first.line else first.message
+    verdict = next(verdict for verdict in decision.verdicts if verdict.effect == "deny")
+    return f"`{verdict.intent}` is denied: {verdict.reason}"
+
+
+def _place(trail: Trail) -> AuditPlace | None:
+    record = trail.last
+    return AuditPlace(record.log, record.seq, record.leaf) if record is not None else None

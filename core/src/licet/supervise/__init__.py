@@ -1,0 +1,43 @@
+"""Supervised processes: start, feed, drain, bound, end, and leave nothing.
+
+For every backend that runs its code in a process, ours and strangers'. `run` (or `run_blocking`) takes a
+`Spec` and answers with a `ProcessOutcome`; the pieces, from the outside in:
+
+- `process` and `aio`: the host's side of one run;
+- `_keeper` and `_guest`: what runs in the child, sent by `bootstrap`;
+- `channel`: the private way for the value or the error of the code;
+- `kernel`: what this host can do, `probe`: which interpreters there are.
+
+What the code says over its channel is its own word: it can forge its value, its error, and nothing else.
+"""
+
+from __future__ import annotations
+
+from licet.supervise.aio import run
+from licet.supervise.kernel import can_confine_signals, can_move_cgroups, keeper_shortfall
+from licet.supervise.probe import Interpreter, InterpreterStatus, probe_interpreter
+from licet.supervise.process import GRACE, OnOutput, run_blocking
+from licet.supervise.spec import Fault, ProcessOutcome, Program, Reason, Report, Snippet, Spec, Used
+from licet.supervise.stop import Stop
+
+__all__ = [
+    "GRACE",
+    "Fault",
+    "Interpreter",
+    "InterpreterStatus",
+    "OnOutput",
+    "ProcessOutcome",
+    "Program",
+    "Reason",
+    "Report",
+    "Snippet",
+    "Spec",
+    "Stop",
+    "Used",
+    "can_confine_signals",
+    "can_move_cgroups",
+    "keeper_shortfall",
+    "probe_interpreter",
+    "run",
+    "run_blocking",
+]

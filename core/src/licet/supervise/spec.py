@@ -1,0 +1,113 @@
+"""What to run and what became of it: the values of `licet.supervise`.
+
+Rules this module keeps:
+
+- every value is frozen; durations are seconds, sizes bytes; None means that nobody asked for a limit;
+- the environment is exactly what is given, standard input is empty unless bytes are given.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Reason(StrEnum):
+    """Why a supervised process ended."""
+
+    exited = "exited"
+    timeout = "timeout"
+    cancelled = "cancelled"
+    output_limit = "output_limit"
+    cpu_limit = "cpu_limit"
+    memory_limit = "memory_limit"
+    launch_failed = "launch_failed"
+    backend_lost = "backend_lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Python code, run in an isolated interpreter of its own.
+
+    `inputs` become global names; each must pass `licet.values.check_crossing`. `recursion` is the
+    interpreter's recursion limit.
+    """
+
+    code: str
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    recursion: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Another program: an absolute path and its arguments, never a shell line."""
+
+    argv: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One supervised run.
+
+    `cpu_time` (rounded up to whole seconds) and `memory` (address space) bound each process of the run, not
+    their sum. `confine_signals` demands the kernel's wall round the run, see `licet.supervise.kernel`; a
+    run that can't have it is not started. `interpreter` also runs the keeper, whatever is run.
+    """
+
+    work: Snippet | Program
+    workdir: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    stdin: bytes = b""
+    wall_time: float | None = None
+    cpu_time: float | None = None
+    memory: int | None = None
+    confine_signals: bool = False
+    interpreter: str = sys.executable
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An exception that the code did not catch; `line` is 1-based."""
+
+    type: str
+    message: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the guest said over its private channel. Only it can say it, and it can say anything."""
+
+    value: Any = None
+    value_repr: str | None = None
+    error: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What a run used, all of its processes together; `peak_memory` is that of the largest one."""
+
+    wall_time: float = 0.0
+    cpu_time: float | None = None
+    peak_memory: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOutcome:
+    """What became of a run.
+
+    `exit_code` or `signal` is set for `exited`. `swept` says that the keeper saw every descendant dead;
+    where it is False, something may have outlived the run. `applied` tells the walls that were put up.
+    """
+
+    reason: Reason
+    exit_code: int | None = None
+    signal: int | None = None
+    report: Report = field(default_factory=Report)
+    used: Used = field(default_factory=Used)
+    swept: bool = True
+    applied: tuple[str, ...] = ()
+    detail: str | None = None

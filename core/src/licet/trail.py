@@ -1,0 +1,157 @@
+"""The trail of one run: each stage becomes a record and, from the same value, a span.
+
+Rules this module keeps:
+
+- `step` notes, `commit` makes durable: what was not committed has not happened for an auditor;
+- the record is the truth; a span is made after its record is durable, and names its place in the log;
+- a failed commit raises `AuditUnavailable`, unless policy says `best_effort`: then the gap is recorded as
+  soon as the log takes records again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from licet import telemetry
+from licet.errors import AuditUnavailable
+from licet.record import AuditLog, Entry, Kind, Phase, Record, plain
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span, Tracer
+
+
+@dataclass
+class Gaps:
+    """How many records a `best_effort` log has lost since it last took one."""
+
+    missing: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    entry: Entry
+    began_ns: int
+    ended_ns: int
+
+
+class Trail:
+    """The records and spans of the run `run_id`; use it as a context manager around the run."""
+
+    def __init__(self, log: AuditLog, run_id: str, *, best_effort: bool, gaps: Gaps) -> None:
+        self.run_id = run_id
+        self.last: Record | None = None
+        self._log = log
+        self._best_effort = best_effort
+        self._gaps = gaps
+        self._noted: list[_Noted] = []
+        self._mark_ns = time.time_ns()
+        self._tracer: Tracer | None = telemetry.tracer()
+        self._span: Span | None = None
+        self._context: Context | None = None
+
+    def __enter__(self) -> Self:
+        if self._tracer is not None:
+            from opentelemetry import trace
+
+            self._span = self._tracer.start_span(telemetry.RUN, attributes={telemetry.RUN_ID: self.run_id})
+            self._context = trace.set_span_in_context(self._span)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._span is not None:
+            self._span.end()
+
+    def step(self, kind: Kind, body: Mapping[str, Any], *, phase: Phase | None = None) -> None:
+        """Note that a stage is done; its span reaches from the stage before it to now."""
+        now = time.time_ns()
+        trace_id, span_id = self._ids()
+        entry = Entry(
+            kind=kind,
+            run_id=self.run_id,
+            body=plain(body),
+            time=_rfc3339(now),
+            mono_ns=time.monotonic_ns(),
+            phase=phase,
+            trace_id=trace_id,
+            span_id=span_id,
+        )
+        self._noted.append(_Noted(entry, self._mark_ns, now))
+        self._mark_ns = now
+
+    async def commit(self) -> None:
+        """Make all that was noted durable, as one write.
+
+        Raises:
+            AuditUnavailable: it is not durable, and policy requires that it is.
+        """
+        noted, self._noted = self._noted, []
+        entries = [item.entry for item in noted]
+        if self._gaps.missing:
+            entries.insert(0, self._gap(entries[0]))
+        try:
+            records = await self._log.append(entries)
+        except AuditUnavailable:
+            if not self._best_effort:
+                raise
+            self._gaps.missing += len(noted)
+            return
+        self._gaps.missing = 0
+        self.last = records[-1]
+        self._emit(noted, records[-len(noted) :])
+
+    def _gap(self, first: Entry) -> Entry:
+        body = {"event": "gap", "missing": self._gaps.missing}
+        return Entry("log", "", body, time=first.time, mono_ns=first.mono_ns)
+
+    def _ids(self) -> tuple[str | None, str | None]:
+        if self._span is None or not (context := self._span.get_span_context()).is_valid:
+            return None, None
+        return f"{context.trace_id:032x}", f"{context.span_id:016x}"
+
+    def _emit(self, noted: list[_Noted], records: tuple[Record, ...]) -> None:
+        if self._tracer is None or self._span is None or not self._span.is_recording():
+            return
+        for item, record in zip(noted, records, strict=True):
+            kind = record.entry.kind
+            span = self._tracer.start_span(
+                telemetry.STEPS[kind], context=self._context, start_time=item.began_ns
+            )
+            span.set_attributes(dict(telemetry.attributes(kind, record.entry.body)) | _place(record))
+            span.end(item.ended_ns)
+        if records[-1].entry.kind == "result":
+            self._close(records[-1])
+
+    def _close(self, result: Record) -> None:
+        assert self._span is not None
+        body = result.entry.body
+        self._span.set_attributes({telemetry.TERMINATION: body["termination"]} | _place(result))
+        if body["termination"] in ("backend_error", "backend_lost", "launch_failed"):
+            from opentelemetry.trace import Status, StatusCode
+
+            self._span.set_attribute("error.type", body["termination"])
+            self._span.set_status(Status(StatusCode.ERROR))
+
+
+def _place(record: Record) -> dict[str, str | int]:
+    place: dict[str, str | int] = {
+        telemetry.RUN_ID: record.entry.run_id,
+        telemetry.LOG: record.log,
+        telemetry.SEQ: record.seq,
+        telemetry.LEAF: record.leaf,
+    }
+    if record.entry.phase is not None:
+        place[telemetry.PHASE] = record.entry.phase
+    return place
+
+
+def _rfc3339(ns: int) -> str:
+    seconds, rest = divmod(ns, 1_000_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"

@@ -1,0 +1,1 @@
+"""Policy packs as data: `licet:compute`, `licet:nothing`, `licet:trusted`."""

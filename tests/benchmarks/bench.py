@@ -1,0 +1,111 @@
+"""Benchmarks, each against its peer in the same run, as ratios of medians.
+
+Run all with `uv run python tests/benchmarks/bench.py`, or name some. Nothing here is asserted: machines
+differ, and a ratio on a quiet one is what the documentation quotes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+Case = tuple[str, Callable[[], object], str, Callable[[], object], float]
+
+
+@contextmanager
+def own_state() -> Iterator[Path]:
+    """A state directory and a working directory of its own."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as directory:
+        os.environ["XDG_STATE_HOME"] = str(Path(directory) / "state")
+        os.chdir(directory)
+        try:
+            yield Path(directory)
+        finally:
+            os.chdir(before)
+
+
+def compare(ours: Callable[[], object], theirs: Callable[[], object], rounds: int) -> tuple[float, float]:
+    """Median seconds of both, taken in turn so that drift of the machine hits both."""
+    a, b = [], []
+    for _ in range(rounds):
+        for work, times in ((ours, a), (theirs, b)):
+            began = time.perf_counter()
+            work()
+            times.append(time.perf_counter() - began)
+    return statistics.median(a), statistics.median(b)
+
+
+def show(name: str, ours: float, peer: str, theirs: float, goal: str) -> None:
+    """One line a comparison."""
+    left, right = f"{name:<40}{ours * 1e3:9.2f} ms", f"{peer:<32}{theirs * 1e3:9.2f} ms"
+    print(f"{left}   {right}   {ours / theirs:6.2f}x  (goal {goal})")
+
+
+def warm_run() -> None:
+    """`runtime.run("1+1")` with a durable trail, against a fresh Monty pool a run (the seed's way)."""
+    from licet import Runtime
+    from pydantic_monty import AsyncMonty
+
+    async def main() -> tuple[float, float]:
+        async def fresh() -> None:
+            async with AsyncMonty(max_processes=1, min_processes=0) as pool, pool.checkout() as session:
+                await session.feed_run("1+1")
+
+        async with Runtime() as runtime:
+            await runtime.run("1+1")
+            a, b = [], []
+            for _ in range(200):
+                for work, times in ((lambda: runtime.run("1+1"), a), (fresh, b)):
+                    began = time.perf_counter()
+                    await work()
+                    times.append(time.perf_counter() - began)
+            await asyncio.sleep(0.05)
+        return statistics.median(a), statistics.median(b)
+
+    with own_state():
+        ours, theirs = asyncio.run(main())
+    show("warm run, durable trail", ours, "fresh AsyncMonty pool a run", theirs, "0.5x")
+
+
+def whole_process() -> None:
+    """`licet run -c 1+1` as a process, against importing pydantic."""
+    with own_state():
+        ours, theirs = compare(
+            lambda: subprocess.run([sys.executable, "-m", "licet", "run", "-c", "1+1"], capture_output=True),
+            lambda: subprocess.run([sys.executable, "-c", "import pydantic"], capture_output=True),
+            15,
+        )
+    show("licet run -c '1+1', whole process", ours, "python -c 'import pydantic'", theirs, "6x")
+
+
+def controlled_process() -> None:
+    """A trusted run through `controlled_process`, against a bare isolated interpreter."""
+    from licet import Runtime
+    from licet.record import MemoryLog
+
+    with own_state(), Runtime("licet:trusted", log=MemoryLog()) as runtime:
+        code = "class A(Exception): pass\nprint(6 * 7)"
+        runtime.run_sync(code)
+        ours, theirs = compare(
+            lambda: runtime.run_sync(code),
+            lambda: subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True),
+            60,
+        )
+    show("controlled_process, log in memory", ours, "python -I -S -c", theirs, "1.3x, with Contracts")
+
+
+BENCHMARKS = {work.__name__: work for work in (warm_run, whole_process, controlled_process)}
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or BENCHMARKS:
+        BENCHMARKS[name]()

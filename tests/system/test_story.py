@@ -1,0 +1,133 @@
+"""The story of the README, as a new user types it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from cli import licet
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+
+
+def test_honest_work_runs_and_its_value_follows_its_output() -> None:
+    ran = licet("run", str(EXAMPLES / "orders.py"), "--input", f"orders=@{EXAMPLES / 'orders.json'}")
+    assert ran.code == 0
+    assert ran.out.splitlines()[0] == "customer                        total"
+    assert ran.out.splitlines()[1] == "Café Médoc                   2,577.92"
+    assert ran.out.splitlines()[-1] == (
+        "{'orders': 7, 'paid': '5,263.58', 'open': '2,314.92', 'best_seller': 'BULB-60', 'customers': 5}"
+    )
+    assert ran.err.startswith("✓ ran")
+
+
+def test_the_value_of_the_last_expression_is_printed_as_in_a_repl() -> None:
+    ran = licet("run", "-c", "a = 2\nb = 3\na * b")
+    assert (ran.code, ran.out) == (0, "6\n")
+
+
+def test_a_value_of_none_prints_nothing() -> None:
+    ran = licet("run", "-c", "print('x')")
+    assert (ran.code, ran.out) == (0, "x\n")
+
+
+def test_a_denial_names_line_reason_and_what_to_do() -> None:
+    ran = licet("run", "-c", 'import os; os.system("id")')
+    assert (ran.code, ran.out) == (3, "")
+    assert "denied, nothing ran" in ran.err
+    assert 'line 1      os.system("id")   needs shell' in ran.err
+    assert "because     nothing allows it" in ran.err
+    assert "you can     remove line 1" in ran.err
+
+
+def test_a_loop_ends_at_its_time_limit() -> None:
+    began = time.monotonic()
+    ran = licet("run", "-c", "while True: pass", "--timeout", "1s")
+    assert ran.code == 6
+    assert "stopped at its time limit" in ran.err
+    assert time.monotonic() - began < 10
+
+
+def test_an_error_of_the_code_names_its_line() -> None:
+    ran = licet("run", "-c", "x = 1\n1/0")
+    assert ran.code == 1
+    assert "line 2: ZeroDivisionError: division by zero" in ran.err
+
+
+def test_what_no_sandbox_can_run_says_why() -> None:
+    ran = licet("run", "-c", "class A(Exception): pass")
+    assert ran.code == 5
+    assert "no sandbox can run this, nothing ran" in ran.err
+    assert "monty       syntax: asked" in ran.err
+    assert "filesystem_read_deny: asked enforced, offered not_enforced" in ran.err
+
+
+def test_explain_denies_reading_a_file() -> None:
+    ran = licet("explain", "--json", "-c", 'open("/etc/passwd").read()')
+    assert ran.code == 3
+    assert ran.json["effect"] == "deny"
+    verdict = next(v for v in ran.json["verdicts"] if v["intent"]["action"] == "read")
+    assert verdict["intent"]["target"] == "/etc/passwd"
+    assert (verdict["intent"]["source"], verdict["intent"]["line"]) == ("inferred", 1)
+    assert verdict["effect"] == "deny"
+
+
+def test_explain_runs_and_records_nothing(own_directories: Path) -> None:
+    assert licet("explain", "-c", "1+1").code == 0
+    assert list(own_directories.iterdir()) == []
+
+
+def test_the_trail_lists_what_ran_and_verifies() -> None:
+    licet("run", "-c", "1+1")
+    licet("run", "-c", 'import os; os.system("id")')
+    listed = licet("audit", "list", "--json").json
+    assert [run["termination"] for run in listed] == ["exited", "policy_denied"]
+    assert licet("audit", "verify").code == 0
+    shown = licet("audit", "show", listed[0]["run_id"], "--json").json
+    assert [record["kind"] for record in shown] == [
+        "request", "decision", "selection", "authorization", "execution", "result",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["controlled_process", "monty"])
+def test_backends_are_listed_with_their_contract(name: str) -> None:
+    listed = {b["name"]: b for b in licet("backends", "list", "--json").json["backends"]}
+    assert listed[name]["contract"]["digest"].startswith("sha256:")
+    shown = licet("backends", "show", name)
+    assert shown.code == 0
+    assert "filesystem_read_deny" in shown.out
+
+
+def test_trusted_code_runs_in_a_real_interpreter() -> None:
+    ran = licet("run", "--policy", "licet:trusted", "-c", "class A(Exception): pass\nA.__mro__[1].__name__")
+    assert (ran.code, ran.out) == (0, "'Exception'\n")
+    assert "no walls" in ran.err
+
+
+def test_json_is_the_whole_result() -> None:
+    result = licet("run", "--json", "-c", "print('hi'); (1, 2)").json
+    assert set(result) >= {"run_id", "termination", "success", "value", "value_repr", "stdout", "stderr", "stdout_truncated", "stderr_truncated", "stdout_bytes", "stderr_bytes", "exit_code", "error", "decision", "backend", "contract", "approval", "usage", "changes", "tool_calls", "artifacts", "audit"}
+    assert result["value"] == {"$type": "tuple", "items": [1, 2]}
+    assert (result["stdout"], result["exit_code"], result["success"]) == ("hi\n", 0, True)
+
+
+def test_a_clamped_limit_is_reported_with_what_was_asked() -> None:
+    result = licet("run", "--json", "-c", "1", "--timeout", "1h").json
+    assert result["changes"] == [
+        {
+            "field": "limits.wall_time",
+            "requested": 3600.0,
+            "effective": 30.0,
+            "reason": "policy allows no more",
+        }
+    ]
+
+
+def test_a_policy_is_started_checked_and_shown() -> None:
+    assert licet("policy", "init").code == 0
+    assert licet("policy", "init").code == 2
+    assert licet("policy", "check").code == 0
+    shown = licet("policy", "show", "--json").json
+    assert shown["limits"]["memory"] == 256 << 20
+    assert licet("run", "--policy", "licet.yaml", "-c", "1+1").out == "2\n"
