@@ -46,3 +46,10 @@ def append(state: StateDirectory) -> Append:
         return asyncio.run(run())
 
     return write
+
+
+@pytest.fixture
+def segment(state: StateDirectory, append: Append, entry: Callable[..., Entry]) -> Path:
+    """A log of ten records in one file, its head pinned."""
+    append([entry(n=n, text="ä") for n in range(1, 10)])
+    return state.path / "log" / "seg-00000000000000000000.jsonl"

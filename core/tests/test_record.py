@@ -125,7 +125,8 @@ def test_what_is_none_is_left_out() -> None:
 
 CHANGES: list[tuple[str, Any]] = [
     ("log", "x"), ("seq", 8), ("prev", ""), ("writer", {}), ("kind", "result"), ("phase", "after"),
-    ("run_id", ""), ("time", ""), ("mono_ns", 13), ("trace_id", ""), ("span_id", ""), ("body", {"effect": "allow"}), ("v", 2),
+    ("run_id", ""), ("time", ""), ("mono_ns", 13), ("trace_id", ""), ("span_id", ""),
+    ("body", {"effect": "allow"}), ("v", 2),
 ]  # fmt: skip
 
 
@@ -142,7 +143,7 @@ def test_every_field_is_in_the_leaf() -> None:
 def test_a_record_without_a_field_is_none(name: str) -> None:
     content = RECORD.as_json()
     del content[name]
-    with pytest.raises(ValueError, match="record lacks a field or has a wrong one"):
+    with pytest.raises(ValueError, match="of a record is no"):
         from_json(content)
 
 
@@ -163,7 +164,6 @@ def test_the_log_in_memory_is_a_chain() -> None:
     assert log.verify().status == "unverifiable"
 
 
-@pytest.mark.xfail(raises=ValueError, reason="2**53 ns are 104 days")
 def test_a_host_that_is_up_for_a_year_can_write_records() -> None:
     year_ns = 366 * 86400 * 10**9
     record = replace(RECORD, entry=replace(ENTRY, mono_ns=year_ns))

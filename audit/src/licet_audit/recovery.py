@@ -165,7 +165,7 @@ def _follow(open_runs: dict[str, _OpenRun], record: Mapping[str, Any], instances
             open_runs[run_id] = _OpenRun(record["seq"], instance, record.get("trace_id"))
     elif kind == "tool_call" and run_id in open_runs:
         calls, body = open_runs[run_id].calls, record["body"]
-        if phase == "before":
+        if phase == "before" and body.get("verdict", {}).get("effect") != "deny":
             named = {key: body[key] for key in ("sequence", "tool", "call_digest") if key in body}
             calls[body.get("sequence")] = {"seq": record["seq"], **named}
         else:

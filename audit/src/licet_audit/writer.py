@@ -205,8 +205,9 @@ class ChainWriter:
                 answers.append(records)
         if data:
             self._commit(data, head)
-            recovery.mark_recorded(tails)
-            self._tails_pending = False
+            with contextlib.suppress(OSError):  # the batch is durable; at worst a tail is recorded twice
+                recovery.mark_recorded(tails)
+                self._tails_pending = False
         for answer in answers:
             self._remember(answer)
         return answers[1:]

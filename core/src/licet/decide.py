@@ -123,9 +123,10 @@ def _granted(rules: Rules, openings: Opened, permitted: Sequence[Intent]) -> Ite
     ]
     named = {(intent.action, intent.target) for intent in permitted}
     for action, target in spelled:
-        if (action, target) not in named:
-            intent = Intent(action, target, "granted")
-            yield _verdict(intent, rules.vote(intent))
+        intent = Intent(action, target, "granted")
+        vote = rules.vote(intent)
+        if (action, target) not in named and vote.effect == "allow":
+            yield _verdict(intent, vote)
 
 
 def _strongest(policy: Mapping[Control, Level], request: Mapping[Control, Level]) -> Mapping[Control, Level]:

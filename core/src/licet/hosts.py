@@ -3,10 +3,11 @@
 Rules this module keeps:
 
 - a host is a lower-case ASCII name without trailing dot, or an IP address in its one canonical form;
-  every other spelling of an address (short, octal, decimal, hexadecimal) is refused, never guessed at;
+  every other spelling of an address (short, octal, decimal, hexadecimal, with a trailing dot, mapped into
+  IPv6, with a zone) is refused, never guessed at: `deny` must not depend on how an address is written;
 - a pattern is an exact host, or `*.` and a suffix of two labels or more, which matches whole labels, at
   least one, and never an address;
-- `any` is every target there is, and has to be spelled out.
+- `any` is every target there is; it stands alone, and is no host.
 """
 
 from __future__ import annotations
@@ -103,9 +104,11 @@ def canonical_host(text: str) -> str:
     labels = name.split(".")
     if not name or len(name) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
         raise ValueError(f"`{text}` is no host name")
+    if name == ANY:
+        raise ValueError(f"`{text}` is no host name; every target there is reads `any`, without a port")
     if _NUMERIC.fullmatch(labels[-1]):
         try:
-            return str(ipaddress.IPv4Address(name))
+            return str(ipaddress.IPv4Address(text))
         except ValueError:
             raise ValueError(f"`{text}` is no address of four plain decimal numbers") from None
     return name
@@ -113,9 +116,14 @@ def canonical_host(text: str) -> str:
 
 def _ipv6(text: str) -> str:
     try:
-        return str(ipaddress.IPv6Address(text))
+        address = ipaddress.IPv6Address(text)
     except ValueError:
         raise ValueError(f"`{text}` is no IPv6 address") from None
+    if address.scope_id is not None:
+        raise ValueError(f"`{text}` names a zone, which means something else on every machine")
+    if address.ipv4_mapped is not None:
+        raise ValueError(f"`{text}` is an IPv4 address in disguise; write `{address.ipv4_mapped}`")
+    return str(address)
 
 
 def _split(text: str) -> tuple[str, int | None]:

@@ -5,16 +5,16 @@ Rules this module keeps:
 - limits are lowered to what policy allows, and every lowering is recorded with the value asked for;
 - the environment comes from policy alone; what a request asked for is recorded, not obeyed;
 - paths are canonical; code is text without BOM, with `\\n` as its only line end;
+- inputs are copied, so that what was digested and approved is what runs;
 - a request that can't be understood raises `InvalidRequest`; one that is understood and refused carries
   violations, so that the refusal is decided, explained and recorded like any other.
 """
 
 from __future__ import annotations
 
-import codecs
 import keyword
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from licet import paths, values
@@ -22,6 +22,7 @@ from licet.errors import InvalidRequest
 from licet.policy import PolicyStack
 from licet.policy.patterns import canonical_target
 from licet.request import (
+    ACTIONS,
     Change,
     ExecutionRequest,
     FieldDigests,
@@ -34,7 +35,8 @@ from licet.request import (
 Digest = Callable[[str, bytes], str]
 
 _COOKIE = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
-_UTF8 = ("utf-8", "utf8", "utf-8-sig", "utf_8")
+_COMMENT_OR_BLANK = re.compile(r"^[ \t\f]*(?:#|$)")
+_UTF8 = re.compile(r"utf[-_]?8(?:[-_].*)?", re.ASCII | re.IGNORECASE)
 
 
 def normalize(
@@ -61,10 +63,11 @@ def normalize(
     code = _code(request.code, limits, changes, violations)
     stdin = _stdin(request.stdin, limits, violations)
     environment = _environment(request.env, stack.environment, host_environment, changes)
-    _check_inputs(request)
+    _check_names(request)
+    inputs = _inputs(request.inputs)
     return NormalizedRequest(
         code=code,
-        inputs=dict(request.inputs),
+        inputs=values.from_json(inputs),
         stdin=stdin,
         workdir=workdir,
         limits=limits,
@@ -79,7 +82,7 @@ def normalize(
         digests=FieldDigests(
             code=digest("code", _bytes(code)),
             stdin=digest("stdin", stdin),
-            inputs=digest("inputs", values.to_json(dict(request.inputs)).encode()),
+            inputs=digest("inputs", inputs.encode()),
             environment=digest("environment", _pairs(environment)),
             limits=digest("limits", _pairs({name: repr(value) for name, value in limits.stated().items()})),
             workdir=digest("workdir", _bytes(workdir)),
@@ -100,12 +103,13 @@ def _limits(asked: Limits, allowed: Limits, changes: list[Change]) -> Limits:
 
 def _code(raw: str | bytes, limits: Limits, changes: list[Change], violations: list[Violation]) -> str:
     allowed = limits.code or 0
-    if len(raw) > allowed:
+    size = len(raw) if isinstance(raw, bytes) else len(_bytes(raw))
+    if size > allowed:
         violations.append(
             Violation(
                 "code_too_large",
                 None,
-                f"the code has {len(raw)} bytes, the limit `code` is {allowed}",
+                f"the code has {size} bytes, the limit `code` is {allowed}",
                 "send less code, or ask for a higher limit `code`",
             )
         )
@@ -143,21 +147,20 @@ def _form(text: str) -> list[Violation]:
         line = text.count("\n", 0, odd.start()) + 1
         message = "the code holds half of a surrogate pair, which is no character"
         found.append(Violation("lone_surrogate", line, message, "write it as an escape, such as `\\ud800`"))
-    for number, line_text in enumerate(text.split("\n", 2)[:2], 1):
-        cookie = _COOKIE.match(line_text)
-        if cookie is not None and not _is_utf8(cookie[1]):
-            message = f"the code says that its encoding is `{cookie[1]}`, but code is UTF-8 here"
+    for number, cookie in _cookies(text):
+        if not _UTF8.fullmatch(cookie):
+            message = f"the code says that its encoding is `{cookie[:40]}`, but code is UTF-8 here"
             found.append(Violation("encoding_cookie", number, message, "remove the encoding comment"))
     return found
 
 
-def _is_utf8(name: str) -> bool:
-    if name.lower() in _UTF8:
-        return True
-    try:
-        return codecs.lookup(name).name == "utf-8"
-    except LookupError:
-        return False
+def _cookies(text: str) -> Iterator[tuple[int, str]]:
+    """Where Python looks for one: in the first line, and in the second below a comment or nothing."""
+    for number, line in enumerate(text.split("\n", 2)[:2], 1):
+        if (cookie := _COOKIE.match(line)) is not None:
+            yield number, cookie[1]
+        if not _COMMENT_OR_BLANK.match(line):
+            return
 
 
 def _stdin(raw: str | bytes, limits: Limits, violations: list[Violation]) -> bytes:
@@ -189,12 +192,18 @@ def _environment(
     return effective
 
 
-def _check_inputs(request: ExecutionRequest) -> None:
-    for name, value in request.inputs.items():
-        if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
-            raise InvalidRequest(f"the input `{name}` has no name that code can use")
-        if name in request.tools:
-            raise InvalidRequest(f"`{name}` is both an input and a tool")
+def _check_names(request: ExecutionRequest) -> None:
+    for kind, names in (("input", request.inputs), ("tool", request.tools)):
+        for name in names:
+            if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
+                raise InvalidRequest(f"the {kind} `{name}` has no name that code can use")
+    if both := sorted(request.inputs.keys() & request.tools.keys()):
+        raise InvalidRequest(f"`{both[0]}` is both an input and a tool")
+
+
+def _inputs(given: Mapping[str, Any]) -> str:
+    """The wire form of all inputs, by name; one spelling, whatever order they came in."""
+    for name, value in given.items():
         try:
             values.check_crossing(value)
         except ValueError as problem:
@@ -202,6 +211,7 @@ def _check_inputs(request: ExecutionRequest) -> None:
                 f"the input `{name}` can't cross into a sandbox: {problem}",
                 advice="pass numbers, texts, bytes, dates, and lists and mappings of them",
             ) from None
+    return values.to_json({name: given[name] for name in sorted(given)})
 
 
 def _intents(declared: tuple[Intent, ...] | None, workdir: str) -> tuple[Intent, ...] | None:
@@ -212,6 +222,8 @@ def _intents(declared: tuple[Intent, ...] | None, workdir: str) -> tuple[Intent,
 
 
 def _intent(intent: Intent, workdir: str) -> Intent:
+    if intent.action not in ACTIONS:
+        raise InvalidRequest(f"`{intent.action}` is no action", advice=f"known are {', '.join(ACTIONS)}")
     try:
         target = canonical_target(intent.action, intent.target or "", base=workdir)
     except ValueError as problem:

@@ -1,91 +1,131 @@
-"""What a decision opens to a sandbox: the meet of what all documents allow, without what any keeps back.
+"""What a decision opens to a sandbox: what all documents together permit, and the gaps inside it.
 
 Rules this module keeps:
 
 - `intents: None` opens all that is allowed; a list opens exactly what it names and policy permits;
-- `ask` targets open only where an intent names them; elsewhere they are masked like denied ones;
-- nothing is opened that a document denies, and what lies inside is listed as masked.
+- an `ask` target opens only inside an intent that names it, so that whoever approves was asked about it;
+- whatever is opened, `rules.vote` permits, at every point of it: between two paths that documents or
+  intents name, no answer can change, so it is asked at each of these points and nowhere else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import reduce
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from licet import paths
+from licet.hosts import ANY, Endpoint
 from licet.plan import Opened
-from licet.policy import Pattern
+from licet.policy import PolicyDocument
 from licet.policy.patterns import network
-from licet.request import Intent
-from licet.rules import Rules
+from licet.request import Action, Intent
+from licet.rules import Rules, Vote, includes
 
 FileAction = Literal["read", "write"]
 
 
 def opened(rules: Rules, permitted: Sequence[Intent], *, everything: bool, tools: Iterable[str]) -> Opened:
     """What to open: the `permitted` intents, and with `everything` all that is allowed besides."""
-    read, write = (_roots(rules, action, permitted, everything) for action in ("read", "write"))
-    masks = {mask for action in ("read", "write") for mask in _masks(rules, action, permitted)}
-    roots = (*read, *write)
+    wanted = _Wanted(rules, permitted, everything=everything)
+    read, read_masked = _region(rules, wanted, "read")
+    write, write_masked = _region(rules, wanted, "write")
+    hosts, hosts_masked = _hosts(rules, wanted)
     return Opened(
         read=read,
         write=write,
-        masked=tuple(sorted(mask for mask in masks if _inside_any(mask, roots))),
-        sealed=tuple(seal for seal in rules.sealed if _inside_any(seal, roots)),
-        network=_hosts(rules, permitted, everything),
-        shell=any(i.action == "shell" for i in permitted)
-        or (everything and rules.vote(Intent("shell")).effect == "allow"),
+        read_masked=read_masked,
+        write_masked=write_masked,
+        sealed=tuple(seal for seal in rules.sealed if _inside_any(seal, (*read, *write))),
+        network=hosts,
+        network_masked=hosts_masked,
+        shell=wanted.opens(Intent("shell")),
         tools=tuple(tools),
     )
 
 
-def _roots(
-    rules: Rules, action: FileAction, permitted: Sequence[Intent], everything: bool
-) -> tuple[str, ...]:
-    named = [i.target for i in permitted if i.action == action and i.target is not None]
-    granted: tuple[str, ...] = ()
-    if everything:
-        mentioning = (rules.root, *(bound for bound in rules.bounds if bound.mentions(action)))
-        allowed = [tuple(_targets(document.allow, action)) for document in mentioning]
-        granted = reduce(paths.meet, allowed)
-    kept_back = [t for document in rules.documents for t in _targets(document.deny, action)]
-    shut = (*kept_back, *rules.sealed)
-    roots = (root for root in (*named, *granted) if not any(paths.contains(out, root) for out in shut))
-    return paths.outermost(roots)
+class _Wanted:
+    """Which targets open, one by one: what policy answers, against what was named."""
+
+    def __init__(self, rules: Rules, permitted: Sequence[Intent], *, everything: bool) -> None:
+        self._rules = rules
+        self._everything = everything
+        known = (i for i in permitted if i.action == "shell" or i.target is not None)
+        self._votes = [(intent, rules.vote(intent)) for intent in known]
+
+    def targets(self, action: Action) -> list[str]:
+        """The targets that intents of `action` name."""
+        return [i.target for i, _ in self._votes if i.action == action and i.target is not None]
+
+    def opens(self, intent: Intent) -> bool:
+        """Whether exactly this opens, apart from narrower targets with an answer of their own."""
+        vote = self._rules.vote(intent)
+        around = [named for outer, named in self._votes if includes(outer, intent)]
+        if vote.effect == "allow":
+            return self._everything or bool(around)
+        return vote.effect == "ask" and any(_asks_the_same(named, vote) for named in around)
 
 
-def _masks(rules: Rules, action: FileAction, permitted: Sequence[Intent]) -> Iterable[str]:
-    named = [i.target for i in permitted if i.action == action and i.target is not None]
-    for document in rules.documents:
-        yield from _targets(document.deny, action)
-        for asked in _targets(document.ask, action):
-            if not any(paths.contains(asked, name) for name in named):
-                yield asked
-        for entry in (*document.allow, *document.ask):
-            if entry.action == action:
-                yield from (gap for gap in entry.excepts if not _reopened(gap, named))
+def _asks_the_same(named: Vote, vote: Vote) -> bool:
+    """Whether an approval of what was named answers every entry that asks here."""
+    return named.effect == "ask" and set(vote.by) <= set(named.by)
 
 
-def _reopened(gap: str, named: Iterable[str]) -> bool:
-    return any(paths.contains(gap, name) for name in named)
+def _region(rules: Rules, wanted: _Wanted, action: FileAction) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The paths where an opened region begins, and those where one ends."""
+    points = {*wanted.targets(action), *_named_in(rules.documents, action)}
+    state: dict[str, bool] = {}
+    for point in sorted(points, key=len):  # whatever contains a path is shorter
+        state[point] = wanted.opens(Intent(action, point))
+    changes = [point for point in sorted(points) if state[point] != _around(point, state)]
+    return tuple(p for p in changes if state[p]), tuple(p for p in changes if not state[p])
 
 
-def _hosts(rules: Rules, permitted: Sequence[Intent], everything: bool) -> tuple[str, ...]:
-    named = {i.target for i in permitted if i.action == "network" and i.target is not None}
-    if everything:
-        mentioning = (rules.root, *(bound for bound in rules.bounds if bound.mentions("network")))
-        sets = [[network(t) for t in _targets(document.allow, "network")] for document in mentioning]
-        meets = reduce(
-            lambda left, right: [m for a in left for b in right if (m := a.meet(b)) is not None], sets
-        )
-        denied = [network(t) for document in rules.documents for t in _targets(document.deny, "network")]
-        named |= {str(host) for host in meets if not any(out.covers(host) for out in denied)}
-    return tuple(sorted(named))
+def _around(path: str, state: Mapping[str, bool]) -> bool:
+    """The state of the innermost point that contains `path` and is not `path` itself."""
+    while path != "/":
+        path = path.rpartition("/")[0] or "/"
+        if path in state:
+            return state[path]
+    return False
 
 
-def _targets(entries: Iterable[Pattern], action: str) -> list[str]:
-    return [entry.target for entry in entries if entry.action == action and entry.target is not None]
+def _hosts(rules: Rules, wanted: _Wanted) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The patterns that open, and the narrower ones inside them that do not."""
+    spelled = (*wanted.targets("network"), *_named_in(rules.documents, "network"))
+    points = _with_meets({network(target) for target in spelled})
+    state = {point: wanted.opens(Intent("network", str(point))) for point in points}
+    open_ones = [point for point in points if state[point]]
+    masked = [p for p in points if not state[p] and any(o.covers(p) for o in open_ones)]
+    needed = (p for p in open_ones if not _inside_another(p, open_ones) or _inside_another(p, masked))
+    return tuple(sorted(map(str, needed))), tuple(sorted(map(str, masked)))
+
+
+def _with_meets(points: set[Endpoint]) -> set[Endpoint]:
+    """`points` and all that several of them share, so that each target has one innermost point."""
+    known, fresh = set(points), set(filter(_is_wide, points))
+    while fresh:
+        wide = [point for point in known if _is_wide(point)]
+        shared = {meet for a in wide for b in fresh if (meet := a.meet(b)) is not None} - known
+        known |= shared
+        fresh = set(filter(_is_wide, shared))
+    return known
+
+
+def _is_wide(point: Endpoint) -> bool:
+    """Whether it stands for more than one target; what does not shares nothing but itself."""
+    return point.port is None or point.host == ANY or point.host.startswith("*.")
+
+
+def _inside_another(point: Endpoint, others: Iterable[Endpoint]) -> bool:
+    return any(other != point and other.covers(point) for other in others)
+
+
+def _named_in(documents: Iterable[PolicyDocument], action: Action) -> Iterator[str]:
+    """Every target that an entry of `action` names, the excepted ones too."""
+    for document in documents:
+        for entry in (*document.allow, *document.ask, *document.deny):
+            if entry.action == action and entry.target is not None:
+                yield from (entry.target, *entry.excepts)
 
 
 def _inside_any(path: str, roots: Iterable[str]) -> bool:

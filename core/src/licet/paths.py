@@ -4,6 +4,7 @@ Rules this module keeps:
 
 - a canonical path is absolute, has no `.`, `..`, doubled or trailing slashes, and no symbolic link in any
   part that exists; for a part that does not exist yet, its deepest existing ancestor decides;
+- links are followed here one by one, so that no link hides another that must not be followed;
 - containment compares whole components, so `/work` never contains `/workspace`;
 - what depends on who resolves it (`/proc/self`, descriptor aliases), what loops, and what the operating
   system would cut or refuse, is refused here with a reason.
@@ -16,7 +17,9 @@ import re
 from collections.abc import Callable, Iterable
 
 NAME_MAX = 255
-PATH_MAX = 4096
+PATH_MAX = 4095
+LINKS_MAX = 40
+"""What Linux follows before it calls a path a loop."""
 
 Resolve = Callable[[str], str]
 
@@ -27,13 +30,57 @@ def resolve_links(path: str) -> str:
     """Resolve every link of an absolute path on this host.
 
     Raises:
-        ValueError: the links form a loop.
+        ValueError: the links form a loop, or lead through one that is different for every process.
     """
-    resolved = os.path.realpath(path)
-    # realpath leaves a looping link in place instead of failing
-    if os.path.islink(resolved):  # noqa: PTH114
-        raise ValueError("its symbolic links form a loop")
-    return resolved
+    return _walk(path)[0]
+
+
+def links(path: str) -> tuple[str, ...]:
+    """Every symbolic link on the way of an absolute path; whoever replaces one redirects the path.
+
+    Raises:
+        ValueError: as for `resolve_links`.
+    """
+    return _walk(path)[1]
+
+
+def _walk(path: str) -> tuple[str, tuple[str, ...]]:
+    """Follow an absolute path name by name: where it ends, and the links on the way."""
+    pending = path.split("/")[::-1]
+    done: list[str] = []
+    followed: list[str] = []
+    while pending:
+        name = pending.pop()
+        if name in ("", "."):
+            continue
+        if name == "..":
+            del done[-1:]
+            continue
+        here = "/" + "/".join((*done, name))
+        _refuse_magic(here)
+        target = _link_target(here)
+        if target is None:
+            done.append(name)
+            continue
+        followed.append(here)
+        if len(followed) > LINKS_MAX:
+            raise ValueError("its symbolic links form a loop")
+        if target.startswith("/"):
+            done.clear()
+        pending += target.split("/")[::-1]
+    return "/" + "/".join(done), tuple(followed)
+
+
+def _link_target(path: str) -> str | None:
+    try:
+        return os.readlink(path)  # noqa: PTH115 (a Path would drop what makes the difference)
+    except OSError:  # no link, or nothing there, or nothing that this user can see or open
+        return None
+
+
+def _refuse_magic(path: str) -> None:
+    if _MAGIC.match(path):
+        raise ValueError("it goes through a link that is different for every process")
 
 
 def canonical(path: str, *, base: str, resolve: Resolve = resolve_links) -> str:
@@ -45,13 +92,9 @@ def canonical(path: str, *, base: str, resolve: Resolve = resolve_links) -> str:
     _check_text(path)
     if not base.startswith("/"):
         raise ValueError(f"the base `{base}` is not absolute")
-    joined = os.path.join(base, path)  # noqa: PTH118
-    if _MAGIC.match(os.path.normpath(joined)):
-        raise ValueError("it goes through a link that is different for every process")
-    resolved = resolve(joined)
+    resolved = resolve(os.path.join(base, path))  # noqa: PTH118
     _check_lengths(resolved)
-    if _MAGIC.match(resolved):
-        raise ValueError("it goes through a link that is different for every process")
+    _refuse_magic(resolved)
     return resolved if resolved == "/" else resolved.rstrip("/")
 
 
@@ -79,14 +122,14 @@ def _check_text(path: str) -> None:
     if "\0" in path:
         raise ValueError("it holds a NUL byte")
     try:
-        size = len(os.fsencode(path))
+        os.fsencode(path)
     except UnicodeEncodeError:
         raise ValueError("it holds a character that no file name can hold") from None
-    if size > PATH_MAX:
-        raise ValueError(f"it is longer than {PATH_MAX} bytes")
     _check_lengths(path)
 
 
 def _check_lengths(path: str) -> None:
+    if len(os.fsencode(path)) > PATH_MAX:
+        raise ValueError(f"it is longer than {PATH_MAX} bytes")
     if any(len(os.fsencode(name)) > NAME_MAX for name in path.split("/")):
         raise ValueError(f"one of its names is longer than {NAME_MAX} bytes")

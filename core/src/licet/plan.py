@@ -2,43 +2,82 @@
 
 Rules this module keeps:
 
-- a plan is frozen, and made by `seal` alone; `check` accepts each seal once;
+- a plan is frozen, and made by `seal` alone; `check` accepts each sealed plan once, and no copy of it;
 - what a plan does not open is closed: a backend opens `opened` or less, never more.
 """
 
 from __future__ import annotations
 
-import hmac
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+from weakref import WeakValueDictionary
 
+from licet import hosts, paths
 from licet.contract import SandboxEnforcementContract
 from licet.errors import PlanNotSealed
-from licet.request import Limits
+from licet.request import Action, Limits
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
     """What a decision opens to the sandbox, in canonical form.
 
-    `read` and `write` are absolute roots. Inside them, `masked` are paths that policy keeps closed, and
-    `sealed` paths of licet itself. `network` holds `HOST:PORT` patterns or `any`. `tools` are the names of
-    the callables passed.
+    `read` and `write` are absolute roots; inside them, `read_masked` and `write_masked` are paths that policy
+    keeps closed. Of all these around a path, the innermost decides: a root can lie inside a masked path.
+    `sealed` are paths of licet itself, closed whatever else is said. `network` holds `HOST:PORT` patterns or
+    `any`, `network_masked` what policy keeps closed inside a wider pattern. `tools` are the names of the
+    callables passed.
     """
 
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
-    masked: tuple[str, ...] = ()
+    read_masked: tuple[str, ...] = ()
+    write_masked: tuple[str, ...] = ()
     sealed: tuple[str, ...] = ()
     network: tuple[str, ...] = ()
+    network_masked: tuple[str, ...] = ()
     shell: bool = False
     tools: tuple[str, ...] = ()
 
+    @property
+    def masked(self) -> tuple[str, ...]:
+        """Every masked path, for reading or for writing."""
+        return tuple(dict.fromkeys((*self.read_masked, *self.write_masked)))
 
-@dataclass(frozen=True, slots=True)
+    def opens(self, action: Action, target: str) -> bool:
+        """Whether `target` is opened: a canonical path, or a host and port as `HOST:PORT`."""
+        if action == "read":
+            return self._opens_path(target, self.read, self.read_masked)
+        if action == "write":
+            return self._opens_path(target, self.write, self.write_masked)
+        if action == "network":
+            return self._opens_host(_host(target))
+        return self.shell if action == "shell" else action == "tool" and target in self.tools
+
+    def _opens_path(self, path: str, roots: Iterable[str], masked: Iterable[str]) -> bool:
+        if any(paths.contains(seal, path) for seal in self.sealed):
+            return False
+        return _depth(roots, path) > _depth(masked, path)
+
+    def _opens_host(self, host: hosts.Endpoint) -> bool:
+        closed = [mask for mask in map(_host, self.network_masked) if mask.covers(host)]
+        around = (pattern for pattern in map(_host, self.network) if pattern.covers(host))
+        return any(not any(pattern.covers(mask) for mask in closed) for pattern in around)
+
+
+def _depth(roots: Iterable[str], path: str) -> int:
+    """How far down the innermost of `roots` around `path` lies; 0 if there is none."""
+    return max((len(root) for root in roots if paths.contains(root, path)), default=0)
+
+
+def _host(target: str) -> hosts.Endpoint:
+    return hosts.endpoint(target, patterns=True, port_optional=True)
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class ExecutionPlan:
     """One run, decided and authorised.
 
@@ -62,40 +101,32 @@ class ExecutionPlan:
     seal: str = field(default="", repr=False)
 
 
-_KEY = secrets.token_bytes(32)
-_outstanding: set[str] = set()
+_sealed: WeakValueDictionary[str, ExecutionPlan] = WeakValueDictionary()
 _guard = threading.Lock()
 
 
 def seal(plan: ExecutionPlan) -> ExecutionPlan:
     """Return `plan` with a seal that `check` will accept once; for the runtime and the prober."""
-    nonce = secrets.token_hex(16)
+    sealed = replace(plan, seal=secrets.token_hex(16))
     with _guard:
-        _outstanding.add(nonce)
-    return replace(plan, seal=f"{nonce}:{_mac(plan, nonce)}")
+        _sealed[sealed.seal] = sealed
+    return sealed
 
 
 def check(plan: ExecutionPlan) -> None:
     """Accept a sealed plan once.
 
+    The seal belongs to the very object that `seal` returned, so that nothing in it can be exchanged.
+
     Raises:
-        PlanNotSealed: the seal is missing, forged, made for another plan, or was accepted before.
+        PlanNotSealed: the seal is missing, forged, taken from another plan, or was accepted before.
     """
-    nonce, _, mac = plan.seal.partition(":")
-    if not mac or not hmac.compare_digest(mac, _mac(plan, nonce)):
-        raise PlanNotSealed(
-            f"the plan of run `{plan.run_id}` was not made by the runtime",
-            advice="call `Runtime.run`; backends take no plans from anybody else",
-        )
     with _guard:
-        fresh = nonce in _outstanding
-        _outstanding.discard(nonce)
-    if not fresh:
+        genuine = _sealed.get(plan.seal) is plan
+        if genuine:
+            del _sealed[plan.seal]
+    if not genuine:
         raise PlanNotSealed(
-            f"the plan of run `{plan.run_id}` was used before", advice="every run needs a plan of its own"
+            f"the plan of run `{plan.run_id}` was not made by the runtime, or was used before",
+            advice="call `Runtime.run`; every run needs a plan of its own, and nobody else makes them",
         )
-
-
-def _mac(plan: ExecutionPlan, nonce: str) -> str:
-    text = "\0".join((nonce, plan.run_id, plan.backend, plan.plan_digest, plan.contract.digest, plan.code))
-    return hmac.digest(_KEY, text.encode("utf-8", "surrogatepass"), "sha256").hex()

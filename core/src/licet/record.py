@@ -16,9 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, Protocol
 
-from licet.errors import AuditUnavailable
+from licet.errors import AuditUnavailable, UsageError
 
 VERSION = 1
+MAX_DEPTH = 32
+"""How deep the content of a record may be nested."""
 
 Kind = Literal[
     "request", "decision", "selection", "authorization", "execution", "tool_call", "access", "result", "log"
@@ -73,7 +75,7 @@ class Record:
             "phase": entry.phase,
             "run_id": entry.run_id,
             "time": entry.time,
-            "mono_ns": entry.mono_ns,
+            "mono_ns": str(entry.mono_ns),
             "trace_id": entry.trace_id,
             "span_id": entry.span_id,
             "body": dict(entry.body),
@@ -89,35 +91,32 @@ def from_json(content: Mapping[str, Any], leaf: str = "") -> Record:
     """
     if content.get("v") != VERSION:
         raise ValueError(f"record version `{content.get('v')}` is not known here, `{VERSION}` is")
-    try:
-        entry = Entry(
-            kind=content["kind"],
-            run_id=_text(content, "run_id"),
-            body=dict(content["body"]),
-            time=_text(content, "time"),
-            mono_ns=int(content["mono_ns"]),
-            phase=content.get("phase"),
-            trace_id=content.get("trace_id"),
-            span_id=content.get("span_id"),
-        )
-        return Record(
-            log=_text(content, "log"),
-            seq=int(content["seq"]),
-            prev=_text(content, "prev"),
-            writer=dict(content["writer"]),
-            entry=entry,
-            leaf=leaf,
-        )
-    except (KeyError, TypeError) as problem:
-        raise ValueError(f"record lacks a field or has a wrong one: {problem}") from None
+    entry = Entry(
+        kind=_field(content, "kind", str),
+        run_id=_field(content, "run_id", str),
+        body=_field(content, "body", dict),
+        time=_field(content, "time", str),
+        mono_ns=_digits(_field(content, "mono_ns", str)),
+        phase=_field(content, "phase", str, required=False),
+        trace_id=_field(content, "trace_id", str, required=False),
+        span_id=_field(content, "span_id", str, required=False),
+    )
+    return Record(
+        log=_field(content, "log", str),
+        seq=_field(content, "seq", int),
+        prev=_field(content, "prev", str),
+        writer=_field(content, "writer", dict),
+        entry=entry,
+        leaf=leaf,
+    )
 
 
 def canonical(value: Any) -> bytes:
     """The one spelling of a JSON value.
 
     Raises:
-        ValueError: a float, an integer outside ±2**53, a key that is not ASCII text, a lone surrogate, or
-            something that is no JSON.
+        ValueError: a float, an integer outside ±2**53, a key that is not ASCII text, a lone surrogate,
+            nesting deeper than `MAX_DEPTH`, or something that is no JSON.
     """
     _check(value)
     text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -158,30 +157,41 @@ def leaf_hash(line: bytes) -> str:
 
 
 def _check(value: Any) -> None:
-    pending = [value]
+    pending = [(value, 0)]
     while pending:
-        item = pending.pop()
+        item, depth = pending.pop()
         if item is None or isinstance(item, (bool, str)):
             continue
         if isinstance(item, int):
             if abs(item) >= 2**53:
                 raise ValueError(f"integer `{item}` is too large for a record; write it as text")
-        elif isinstance(item, Mapping):
+            continue
+        if depth >= MAX_DEPTH:
+            raise ValueError(f"a record can't be nested deeper than {MAX_DEPTH} levels")
+        if isinstance(item, dict):
             for key, inner in item.items():
                 if not isinstance(key, str) or not key.isascii():
                     raise ValueError(f"key `{key!r}` of a record is not ASCII text")
-                pending.append(inner)
+                pending.append((inner, depth + 1))
         elif isinstance(item, (list, tuple)):
-            pending.extend(item)
+            pending.extend((inner, depth + 1) for inner in item)
         else:
             raise ValueError(f"a record can't hold a `{type(item).__name__}`")
 
 
-def _text(content: Mapping[str, Any], key: str) -> str:
-    value = content[key]
-    if not isinstance(value, str):
-        raise ValueError(f"field `{key}` of a record is no text")
+def _field(content: Mapping[str, Any], key: str, kind: type, *, required: bool = True) -> Any:
+    value = content.get(key)
+    if value is None and not required:
+        return None
+    if type(value) is not kind:
+        raise ValueError(f"field `{key}` of a record is no `{kind.__name__}`")
     return value
+
+
+def _digits(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise ValueError("field `mono_ns` of a record is no number of nanoseconds")
+    return int(text)
 
 
 class AuditLog(Protocol):
@@ -232,6 +242,14 @@ class AuditReader(Protocol):
         """
         ...
 
+    def records_of(self, run_id: str) -> tuple[Record, ...]:
+        """The records of the one run whose id begins with `run_id`.
+
+        Raises:
+            UsageError: no run begins so, or more than one does.
+        """
+        ...
+
     def verify(self) -> Verification:
         """Check the bytes, the order and the chain of the whole log."""
         ...
@@ -275,6 +293,13 @@ class MemoryLog:
     def records(self) -> Iterator[Record]:
         """All records, oldest first."""
         return iter(tuple(self._records))
+
+    def records_of(self, run_id: str) -> tuple[Record, ...]:
+        """The records of one run."""
+        found = tuple(record for record in self._records if record.entry.run_id.startswith(run_id))
+        if len({record.entry.run_id for record in found}) != 1:
+            raise UsageError(f"`{run_id}` is not the beginning of exactly one run's id")
+        return found
 
     def verify(self) -> Verification:
         """A log in memory proves nothing to anybody else."""

@@ -3,7 +3,8 @@
 Rules this module keeps:
 
 - requirements are derived for each candidate from what it would open; what stays closed has to be held;
-- a file system opened whole (`read /`, `write /`) demands no wall; short of that, it does;
+- a file system opened whole (`read /`, `write /`) demands no wall, and neither does `network any`; with
+  anything kept back inside them, they do;
 - with all files readable, the environment of other processes of the user is readable too, so only the
   run's own environment can be demanded.
 """
@@ -34,9 +35,11 @@ def openable(allowed: Opened, opens: frozenset[Action]) -> Opened:
     return Opened(
         read=allowed.read if "read" in opens else (),
         write=allowed.write if "write" in opens else (),
-        masked=allowed.masked,
+        read_masked=allowed.read_masked if "read" in opens else (),
+        write_masked=allowed.write_masked if "write" in opens else (),
         sealed=allowed.sealed,
         network=allowed.network if "network" in opens else (),
+        network_masked=allowed.network_masked if "network" in opens else (),
         shell=allowed.shell and "shell" in opens,
         tools=allowed.tools if "tool" in opens else (),
     )
@@ -62,21 +65,21 @@ def _closed(opened: Opened) -> Mapping[Control, tuple[Level, str]]:
     def hold(control: Control, because: str, level: Level = Level.enforced) -> None:
         asked[control] = (level, because)
 
-    for action, roots, control in (
-        ("read", opened.read, Control.filesystem_read_deny),
-        ("write", opened.write, Control.filesystem_write_deny),
-    ):
-        if "/" not in roots or opened.masked:
-            hold(control, f"not every `{action}` is opened")
+    reads_all = "/" in opened.read and not opened.read_masked
+    writes_all = "/" in opened.write and not opened.write_masked
+    reaches_all = hosts.ANY in opened.network and not opened.network_masked
+    if not reads_all:
+        hold(Control.filesystem_read_deny, "not every `read` is opened")
+    if not writes_all:
+        hold(Control.filesystem_write_deny, "not every `write` is opened")
     if not opened.network:
         hold(Control.network_deny, "no `network` is opened")
-    elif hosts.ANY not in opened.network:
+    elif not reaches_all:
         hold(Control.network_filter, "only some hosts are opened")
-    if hosts.ANY not in opened.network:
+    if not reaches_all:
         hold(Control.unix_socket_deny, "not every `network` is opened")
     if not opened.shell:
         hold(Control.shell_execution, "`shell` is not opened")
-    reads_all = "/" in opened.read and not opened.masked
     hold(
         Control.environment_allowlist,
         "every run has the environment of its policy",

@@ -145,8 +145,9 @@ def _stated(document: PolicyDocument, intent: Intent) -> Vote | None:
 
 
 def _omitted(document: PolicyDocument, intent: Intent, reason: str) -> Vote:
+    target = intent.target
     allowed = _of(document, intent.action, "allow")
-    partly = tuple(e for e in allowed if intent.target is not None and e.touches(intent.target))
+    partly = tuple(e for e in allowed if target and e.touches(target) and not e.takes_out(target))
     if partly:
         by = tuple(map(by_entry, partly))
         return Vote("deny", by, f"only a part of it is allowed: `{partly[0].text}` ({by[0]})")

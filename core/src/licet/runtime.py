@@ -135,6 +135,9 @@ class Runtime:
                 return _refused(
                     run_id, prepared, Termination.audit_unavailable, problem.message, problem.advice
                 )
+            finally:
+                if self._gaps.failed:
+                    await self._forget_log()
 
     def run_sync(self, request: ExecutionRequest | str | bytes, **fields: Any) -> ExecutionResult:
         """`run` for programs without an event loop; also works where one is running."""
@@ -144,10 +147,7 @@ class Runtime:
         """End every pool and release the log."""
         for backend in self.backends:
             await backend.close()
-        with self._guard:
-            log, self._opened_log = self._opened_log, None
-        if log is not None:
-            await log.close()
+        await self._forget_log()
         await asyncio.to_thread(self._portal.close)
 
     def close(self) -> None:
@@ -317,6 +317,13 @@ class Runtime:
                 except AuditUnavailable as problem:
                     return UnavailableLog(problem)
             return self._opened_log
+
+    async def _forget_log(self) -> None:
+        """Close the log; one that has failed stays failed, so the next run opens it anew."""
+        with self._guard:
+            log, self._opened_log, self._gaps.failed = self._opened_log, None, False
+        if log is not None:
+            await log.close()
 
     def _digest(self, name: str, content: bytes) -> str:
         if self._key is None:

@@ -11,6 +11,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -19,7 +20,6 @@ from licet.contract import Blocker, Control, Requirement
 from licet.decide import Decision
 from licet.plan import Opened
 from licet.policy import PolicyStack
-from licet.record import canonical
 from licet.request import CodeNeeds, NormalizedRequest
 from licet.requirements import openable, require
 
@@ -79,7 +79,7 @@ def select(
             qualified.append((descriptor, opened, requirements))
     if not qualified:
         return Selection(tuple(candidates), None)
-    descriptor, opened, requirements = min(qualified, key=lambda item: _rank(item[0], item[1], stack))
+    descriptor, opened, requirements = min(qualified, key=lambda item: _rank(item[0], stack))
     digest = plan_digest(request, decision, descriptor, opened)
     return Selection(tuple(candidates), Chosen(descriptor, opened, requirements, digest))
 
@@ -88,20 +88,23 @@ def plan_digest(
     request: NormalizedRequest, decision: Decision, descriptor: Descriptor, opened: Opened
 ) -> str:
     """The digest that an approver is shown and that runs: a hash of named field digests."""
+    contract = descriptor.sandbox_enforcement_contract
     fields = request.digests.as_json() | {
         "opened": _hash(asdict(opened)),
         "policy": decision.policy_digest,
         "backend": f"{descriptor.name} {descriptor.version}",
-        "contract": descriptor.sandbox_enforcement_contract.digest,
+        "contract": _hash({control: claim.level for control, claim in contract.items()}),
     }
     return _hash(fields)
 
 
 def _hash(content: object) -> str:
-    return "sha256:" + hashlib.sha256(canonical(content)).hexdigest()
+    # ASCII escapes, since a path can hold bytes that are no UTF-8
+    text = json.dumps(content, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
-def _rank(descriptor: Descriptor, opened: Opened, stack: PolicyStack) -> tuple[int, int, float, str]:
+def _rank(descriptor: Descriptor, stack: PolicyStack) -> tuple[int, int, float, str]:
     prefer = stack.prefer
     place = prefer.index(descriptor.name) if descriptor.name in prefer else len(prefer)
     return place, len(descriptor.opens), descriptor.cost, descriptor.name

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class Gaps:
-    """How many records a `best_effort` log has lost since it last took one."""
+    """What a log failed to take: whether it failed at all, and how many records `best_effort` let go."""
 
+    failed: bool = False
     missing: int = 0
 
 
@@ -99,6 +100,7 @@ class Trail:
         try:
             records = await self._log.append(entries)
         except AuditUnavailable:
+            self._gaps.failed = True
             if not self._best_effort:
                 raise
             self._gaps.missing += len(noted)

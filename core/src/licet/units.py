@@ -1,16 +1,26 @@
 """Durations and sizes as people write them: `60s`, `1.5m`, `2GiB`, `64kB`, or a plain number.
 
 Rules this module keeps: a duration is seconds (float), a size is bytes (int); zero, negative, NaN and
-infinite values are refused, since none of them can bound anything.
+infinite values are refused, since none of them can bound anything, and so is what a record can't hold
+(2**53 and above); decimal fractions are exact, so `1.001MB` is 1001000 bytes.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
 
-_NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", re.ASCII)
-_SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_NUMBER = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([A-Za-z]*)", re.ASCII)
+_SECONDS: dict[str, int | Fraction] = {
+    "": 1,
+    "ms": Fraction(1, 1000),
+    "s": 1,
+    "m": 60,
+    "min": 60,
+    "h": 3600,
+    "d": 86400,
+}
 _BYTES = {
     "": 1,
     "B": 1,
@@ -30,43 +40,53 @@ def duration(value: object) -> float:
     """Read a duration in seconds; raise `ValueError` with advice for anything else."""
     number, unit = _split(value, "a duration such as `500ms`, `60s` or `2m`")
     if unit not in _SECONDS:
-        raise ValueError(f"`{value}` has the unknown unit `{unit}`; known are ms, s, m, h, d")
-    return _bounded(number * _SECONDS[unit], value)
+        raise ValueError(f"`{_short(value)}` has the unknown unit `{unit}`; known are ms, s, m, h, d")
+    return float(_bounded(number * _SECONDS[unit], value))
 
 
 def size(value: object) -> int:
     """Read a size in bytes; raise `ValueError` with advice for anything else."""
     number, unit = _split(value, "a size such as `64KiB` or `2GiB`")
     if unit not in _BYTES:
-        raise ValueError(f"`{value}` has the unknown unit `{unit}`; known are B, kB, MB, GB, KiB, MiB, GiB")
+        known = "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"
+        raise ValueError(f"`{_short(value)}` has the unknown unit `{unit}`; known are {known}")
     amount = _bounded(number * _BYTES[unit], value)
-    if amount != int(amount):
-        raise ValueError(f"`{value}` is not a whole number of bytes")
+    if amount.denominator != 1:
+        raise ValueError(f"`{_short(value)}` is not a whole number of bytes")
     return int(amount)
 
 
 def count(value: object) -> int:
     """Read a positive whole number; raise `ValueError` for anything else."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"expected a whole number, found `{value}`")
-    return int(_bounded(value, value))
+        raise ValueError(f"expected a whole number, found `{_short(value)}`")
+    return int(_bounded(Fraction(value), value))
 
 
-def _split(value: object, expected: str) -> tuple[float, str]:
+def _split(value: object, expected: str) -> tuple[Fraction, str]:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise ValueError(f"expected {expected}, found `{value}`")
+        raise ValueError(f"expected {expected}, found `{_short(value)}`")
+    if isinstance(value, float) and not math.isfinite(value):
+        return Fraction(0), ""
     if not isinstance(value, str):
-        return float(value), ""
+        return Fraction(value), ""
     match = _NUMBER.fullmatch(value.strip())
     if match is None:
-        raise ValueError(f"expected {expected}, found `{value}`")
-    return float(match[1]), match[2]
+        raise ValueError(f"expected {expected}, found `{_short(value)}`")
+    return Fraction(match[1]), match[2]
 
 
-def _bounded(number: float, shown: object) -> float:
-    if math.isnan(number) or math.isinf(number) or number <= 0 or number > 2**53:
-        raise ValueError(f"`{shown}` bounds nothing: a limit is a finite number above zero")
+def _bounded(number: Fraction, shown: object) -> Fraction:
+    if not 0 < number < 2**53:
+        raise ValueError(f"`{_short(shown)}` bounds nothing: a limit is a number above zero and below 2**53")
     return number
+
+
+def _short(value: object) -> str:
+    """What was found, bounded: a number can have more digits than Python agrees to write."""
+    huge = isinstance(value, int) and value.bit_length() > 64
+    text = f"a number of {value.bit_length()} bits" if huge and isinstance(value, int) else str(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def show_size(amount: int) -> str:

@@ -18,6 +18,7 @@ from licet.backend import Descriptor, GuestError, Host, Language, Outcome, Sandb
 from licet.contract import SandboxEnforcementContract
 from licet.errors import LaunchFailed
 from licet.plan import ExecutionPlan
+
 from licet_controlled_process import claims
 
 NAME = "controlled_process"

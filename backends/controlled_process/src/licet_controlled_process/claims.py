@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 
 from licet import supervise
-from licet.contract import Boundary, Enforcement, Level, SandboxEnforcementContract
+from licet.contract import Enforcement, Level, SandboxEnforcementContract
 
 _DELEGATION = "what another program of this user does at the code's request is not of this run"
 
@@ -23,12 +23,11 @@ def contract() -> SandboxEnforcementContract:
     confined = supervise.can_confine_signals()
     gaps = _ways_past_the_supervisor(confined)
     untouchable = not gaps
-    boundary: Boundary = "kernel" if confined else "supervisor"
     wall = "; Landlock keeps the code from signalling or tracing it" if confined else ""
 
     def kept(mechanism: str, *others: str, condition: bool = True) -> Enforcement:
         level = Level.enforced if condition else Level.partial
-        return Enforcement(level, boundary, mechanism + wall, (*others, *gaps))
+        return Enforcement(level, "supervisor", mechanism + wall, (*others, *gaps))
 
     return SandboxEnforcementContract(
         timeout=kept("the supervisor ends the process tree at the deadline", condition=confined),

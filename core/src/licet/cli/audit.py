@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from licet.errors import UsageError
+from licet.errors import AuditUnavailable, UsageError
 
 if TYPE_CHECKING:
     from licet.record import AuditReader, Record, Verification
@@ -99,9 +99,13 @@ def show_run(run: str, state: str | None, as_json: bool) -> int:
 @_json
 def verify(state: str | None, as_json: bool) -> int:
     """Check the log, one claim at a time. Exit codes: 0 proven · 1 tampered · 3 incomplete · 4 unverifiable."""
-    from licet.cli.terminal import Card, Tone, put_json, show_card
+    from licet.cli.terminal import Card, Tone, fail, put_json, show_card
 
-    found: Verification = _reader(state).verify()
+    try:
+        found: Verification = _reader(state).verify()
+    except AuditUnavailable as problem:
+        fail(problem, as_json=as_json)
+        return _EXIT["unverifiable"]
     if as_json:
         put_json(asdict(found))
         return _EXIT[found.status]
@@ -146,18 +150,12 @@ def _note(run: _Run, kind: str, body: Any) -> None:
         run.termination = str(body["termination"])
 
 
-def _select(reader: AuditReader, run: str) -> list[Record]:
-    if run.startswith("#") and run[1:].isdigit():
-        found = [record for record in reader.records() if record.seq == int(run[1:])]
-    else:
-        found = [record for record in reader.records() if record.entry.run_id.startswith(run.upper())]
-    ids = {record.entry.run_id for record in found}
-    if not found or not run:
-        raise UsageError(
-            f"there is no run or record `{run}` in this log", advice="`licet audit list` shows them"
-        )
-    if len(ids) > 1:
-        raise UsageError(f"`{run}` is the beginning of {len(ids)} runs", advice="write more of its id")
+def _select(reader: AuditReader, run: str) -> tuple[Record, ...]:
+    if not run.startswith("#"):
+        return reader.records_of(run.upper())
+    found = tuple(record for record in reader.records() if str(record.seq) == run[1:])
+    if not found:
+        raise UsageError(f"there is no record `{run}` in this log", advice="`licet audit list` shows the last ones")
     return found
 
 

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from licet.contract import Control, Evidence, Level
 from licet.errors import InvalidPolicy, Position
 from licet.policy.patterns import Effect, Pattern, parse
-from licet.policy.yaml import Fields, Items, Text
+from licet.policy.yaml import Fields, Items
 from licet.request import Limits
 
 PACK_PREFIX = "licet:"
@@ -108,7 +108,9 @@ class PolicyDocument(_Strict):
         if not isinstance(value, list):
             raise ValueError("expected a list of entries such as `read ./data`")
         effect = cast("Effect", info.field_name)
-        return tuple(_entry(item, effect, _context(info)) for item in value)
+        places = value.places if isinstance(value, Items) else [(0, 0)] * len(value)
+        spots = (Position(_context(info).file, *place) for place in places)
+        return tuple(_entry(*one, effect, _context(info)) for one in zip(value, spots, strict=True))
 
     @field_validator("licet", mode="before")
     @classmethod
@@ -130,7 +132,8 @@ class PolicyDocument(_Strict):
         names = [value] if isinstance(value, str) else value
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ValueError("expected a file, or a list of files")
-        return tuple(os.path.realpath(_context(info).base / name) for name in names)
+        base = _context(info).base
+        return tuple(name if name.startswith(PACK_PREFIX) else os.path.join(base, name) for name in names)
 
     @field_validator("extends")
     @classmethod
@@ -180,6 +183,8 @@ def build(tree: Any, *, file: str, base: Path) -> PolicyDocument:
             advice="see `licet policy init`",
         )
     _refuse_reserved(tree, file)
+    if "file" in tree:  # a field of the value, but no key of the language
+        raise _unknown_key(("file",), Position(file, *tree.places["file"]), "")
     if "licet" not in tree:
         raise InvalidPolicy("the version is missing", where=Position(file, 1), advice="begin with `licet: 1`")
     try:
@@ -226,12 +231,9 @@ def _context(info: ValidationInfo) -> _Context:
     return info.context
 
 
-def _entry(item: object, effect: Effect, context: _Context) -> Pattern:
+def _entry(item: object, where: Position, effect: Effect, context: _Context) -> Pattern:
     if not isinstance(item, str):
-        raise ValueError(f"expected an entry such as `read ./data`, found `{item}`")
-    where = (
-        Position(context.file, item.line, item.column) if isinstance(item, Text) else Position(context.file)
-    )
+        raise InvalidPolicy(f"expected an entry such as `read ./data`, found `{item}`", where=where)
     try:
         return parse(item, effect, base=str(context.base), where=where)
     except ValueError as problem:

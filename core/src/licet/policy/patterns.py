@@ -3,25 +3,28 @@
 Rules this module keeps:
 
 - an entry reads `ACTION TARGET [except TARGET]...`, `run` and `shell` take no target;
-- path targets are canonical from the moment they are read; `workdir` stands for the directory of the run
-  and is bound to it later;
+- path targets are canonical from the moment they are read; `workdir` stands for the directory of the run,
+  is bound to it later, and never climbs out of it;
 - a port is mandatory in `allow` and `ask`; in `deny`, a missing one means every port.
 """
 
 from __future__ import annotations
 
 import fnmatch
+import posixpath
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from licet import hosts, paths
-from licet.errors import Position
+from licet.errors import InvalidPolicy, Position
 from licet.request import ACTIONS, TARGETLESS, Action
 
 Effect = Literal["allow", "ask", "deny"]
 WORKDIR = "workdir"
 
+_EXCEPT = re.compile(r"(?:^|\s+)except(?=\s|$)")
 _TOOL = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*", re.ASCII)
 
 
@@ -44,11 +47,18 @@ class Pattern:
         )
 
     def bind(self, workdir: str) -> Pattern:
-        """The same entry with `workdir` replaced by the directory of a run."""
+        """The same entry with `workdir` replaced by the directory of a run.
+
+        Raises:
+            InvalidPolicy: in that directory, the entry names no path that can be used.
+        """
         if not self.names_workdir:
             return self
-        bound = tuple(_bind(target, workdir) for target in self.excepts)
-        return replace(self, target=_bind(self.target or "", workdir), excepts=bound)
+        try:
+            bound = tuple(_bind(target, workdir) for target in self.excepts)
+            return replace(self, target=_bind(self.target or "", workdir), excepts=bound)
+        except ValueError as problem:
+            raise InvalidPolicy(f"`{self.text}` can't be used here: {problem}", where=self.where) from None
 
     def covers(self, target: str | None) -> bool:
         """Whether this entry matches all of `target`, leaving out the excepted targets alone.
@@ -73,7 +83,15 @@ class Pattern:
         """Whether this entry and `target` share anything: one contains the other, or they meet."""
         return self._overlaps(self.target, target)
 
+    def takes_out(self, target: str) -> bool:
+        """Whether an `except` of this entry leaves out all of `target`."""
+        return any(self._target_covers(gap, target) for gap in self.excepts)
+
     def _overlaps(self, mine: str | None, other: str | None) -> bool:
+        if self.action == "network" and mine is not None and other is not None:
+            return network(mine).meet(network(other)) is not None
+        if self.action == "tool" and mine is not None and other is not None:
+            return _globs_may_meet(mine, other)
         return self._target_covers(mine, other) or self._target_covers(other, mine)
 
     def _target_covers(self, mine: str | None, other: str | None) -> bool:
@@ -91,6 +109,7 @@ class Pattern:
         return target == {"network": hosts.ANY, "tool": "*"}.get(self.action, "/")
 
 
+@lru_cache(maxsize=4096)
 def network(target: str) -> hosts.Endpoint:
     """Read a canonical network target back."""
     return hosts.endpoint(target, patterns=True, port_optional=True)
@@ -105,13 +124,15 @@ def parse(text: str, effect: Effect, *, base: str, where: Position) -> Pattern:
     action, _, rest = text.strip().partition(" ")
     if action not in ACTIONS:
         raise ValueError(f"`{text}` begins with no action; write one of {', '.join(ACTIONS)}")
-    target, *excepts = (part.strip() for part in re.split(r"\s+except\s+", rest.strip()))
+    target, *excepts = (part.strip() for part in _EXCEPT.split(rest.strip()))
     if action in TARGETLESS:
         if rest.strip():
             raise ValueError(f"`{action}` takes no target, found `{rest.strip()}`")
         return Pattern(effect, action, None, (), text, where)
     if not target:
         raise ValueError(f"`{action}` needs a target: {_EXAMPLES[action]}")
+    if not all(excepts):
+        raise ValueError(f"`{text}` says `except` and not what; a file of that name reads `./except`")
     canonical = _canonical(action, target, effect, base)
     gaps = tuple(_canonical(action, gap, "deny", base) for gap in excepts)
     entry = Pattern(effect, action, canonical, gaps, text, where)
@@ -147,7 +168,16 @@ def _canonical(action: Action, target: str, effect: Effect, base: str) -> str:
         if not _TOOL.fullmatch(target):
             raise ValueError(f"`{target}` is no name of a tool, or pattern with `*`")
         return target
-    return target if _is_workdir(target) else _path(target, base)
+    return _below_workdir(target) if _is_workdir(target) else _path(target, base)
+
+
+def _below_workdir(target: str) -> str:
+    plain = posixpath.normpath(target)
+    if "\0" in target:
+        raise ValueError(f"the path `{target}` can't be used: it holds a NUL byte")
+    if not _is_workdir(plain):
+        raise ValueError(f"the path `{target}` can't be used: it climbs out of the directory of the run")
+    return plain
 
 
 def _path(target: str, base: str) -> str:
@@ -165,6 +195,17 @@ def _bind(target: str, workdir: str) -> str:
     if not _is_workdir(target):
         return target
     return paths.canonical(target.removeprefix(WORKDIR).lstrip("/") or ".", base=workdir)
+
+
+def _globs_may_meet(left: str, right: str) -> bool:
+    """Whether some name may match both; says yes too often, never too seldom."""
+    if "*" not in left or "*" not in right:
+        return fnmatch.fnmatchcase(left, right) or fnmatch.fnmatchcase(right, left)
+    head, other_head = left.partition("*")[0], right.partition("*")[0]
+    tail, other_tail = left.rpartition("*")[2], right.rpartition("*")[2]
+    return (head.startswith(other_head) or other_head.startswith(head)) and (
+        tail.endswith(other_tail) or other_tail.endswith(tail)
+    )
 
 
 _EXAMPLES: dict[Action, str] = {

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from licet.contract import Control, Evidence, Level
 from licet.policy.document import PolicyDocument
+from licet.policy.patterns import Pattern
 from licet.request import DEFAULT_LIMITS, Limits
 
 
@@ -42,9 +43,9 @@ class PolicyStack:
     @cached_property
     def digest(self) -> str:
         """SHA-256 over all that can change a decision; comments and layout can't."""
-        content = [_content(document) for document in self.documents]
-        text = json.dumps([content, list(self.sealed)], sort_keys=True, separators=(",", ":"))
-        return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        bounds = sorted({_content(bound) for bound in self.bounds})
+        text = json.dumps([_content(self.root), bounds, sorted(self.sealed)])
+        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
     @cached_property
     def limits(self) -> Limits:
@@ -119,13 +120,16 @@ class PolicyStack:
         return f"{self.root.file.rpartition('/')[2]}@{self.digest.removeprefix('sha256:')[:4]}"
 
 
-def _content(document: PolicyDocument) -> dict[str, Any]:
+def _content(document: PolicyDocument) -> str:
+    """All that a document says, in one spelling; order and repetition go where they mean nothing."""
     plain = document.model_dump(mode="json", exclude={"file", "allow", "ask", "deny", "extends", "within"})
-    return plain | {
-        effect: _spelled(entries)
-        for effect, entries in (("allow", document.allow), ("ask", document.ask), ("deny", document.deny))
-    }
+    for effect, entries in (("allow", document.allow), ("ask", document.ask), ("deny", document.deny)):
+        plain[effect] = sorted({_spelled(entry) for entry in entries})
+    plain["screen"]["modules"]["deny"] = sorted(set(document.screen.modules.deny))
+    if document.sandbox.only is not None:
+        plain["sandbox"]["only"] = sorted(set(document.sandbox.only))
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"))
 
 
-def _spelled(entries: Iterable[Any]) -> list[list[Any]]:
-    return sorted([entry.action, entry.target, sorted(entry.excepts)] for entry in entries)
+def _spelled(entry: Pattern) -> str:
+    return json.dumps([entry.action, entry.target, sorted(set(entry.excepts))])

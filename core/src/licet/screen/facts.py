@@ -1,7 +1,7 @@
 """What one walk over the syntax tree collects, before anything is judged.
 
-Rules this module keeps: scopes follow Python's, except that comprehensions count as functions; a name is
-*shadowed for certain* only where the language guarantees that the built-in of that name can't be meant.
+Rules this module keeps: scopes follow Python's; a name is *shadowed* only where the language guarantees that
+the built-in of that name can't be meant.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Place = tuple[int, int]
 class Scope:
     """A scope and the names bound in it; `outward` are those declared global or nonlocal."""
 
-    kind: Literal["module", "class", "function"]
+    kind: Literal["module", "class", "function", "comprehension"]
     parent: Scope | None = None
     bound: set[str] = field(default_factory=set)
     outward: set[str] = field(default_factory=set)
@@ -74,6 +74,7 @@ class Facts:
     bases: set[ast.expr] = field(default_factory=set)
     called: dict[ast.expr, ast.Call] = field(default_factory=dict)
     carried: set[ast.expr] = field(default_factory=set)
+    compared: set[ast.expr] = field(default_factory=set)
     eager: set[ast.expr] = field(default_factory=set)
 
     def feature(self, name: str, line: int) -> None:
@@ -89,8 +90,8 @@ class Facts:
         """
         inner: Scope | None = scope
         while inner is not None and inner.kind != "module":
-            if inner.kind == "function" and name in inner.bound and name not in inner.outward:
+            if inner.kind != "class" and name in inner.bound and name not in inner.outward:
                 return True
             inner = inner.parent
         first = self.certain.get(name)
-        return first is not None and first < place and name not in self.deleted
+        return first is not None and first <= place and name not in self.deleted

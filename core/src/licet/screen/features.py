@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from licet.screen.rules import words
+
 SPECIAL_METHODS: frozenset[str] = frozenset(
     f"__{name}__"
-    for name in (
+    for name in words(
         "lt le gt ge eq ne hash len length_hint bool format str repr bytes int float complex index "
         "new init del post_init call getattr getattribute setattr delattr get set delete set_name "
         "class_getitem init_subclass instancecheck subclasscheck "
@@ -23,13 +25,13 @@ SPECIAL_METHODS: frozenset[str] = frozenset(
         "add sub mul truediv floordiv mod divmod pow matmul and or xor lshift rshift "
         "radd rsub rmul rtruediv rfloordiv rmod rdivmod rpow rmatmul rand ror rxor rlshift rrshift "
         "iadd isub imul itruediv ifloordiv imod ipow imatmul iand ior ixor ilshift irshift"
-    ).split()
+    )
 )
 
 FEATURES: Mapping[str, str] = MappingProxyType(
     {
         "generator": "a function that yields",
-        "lazy_iterator": "a generator expression, `map`, `zip`, `filter`, `enumerate` or `reversed` kept to advance later",
+        "lazy_iterator": "a generator expression, or `map`, `zip` and the like, that is advanced later",
         "class_inheritance": "a class with bases",
         "class_keywords": "a class with keywords, such as `metaclass=`",
         "nested_class": "a class inside the body of a class",
@@ -56,7 +58,7 @@ FEATURES: Mapping[str, str] = MappingProxyType(
         "nonlocal_statement": "`nonlocal`",
         "exception_arguments": "an exception made with several arguments, or with one that is no text",
         "function_attribute": "an attribute set on a function, or a name read from one, such as `f.__name__`",
-        "special_attribute": "a special attribute read from an object, such as `f.__doc__` or `x.__getitem__`",
+        "special_attribute": "a special attribute read from an object, such as `f.__doc__`",
         **{
             f"defines:{name}": f"a class that defines the special method `{name}`"
             for name in sorted(SPECIAL_METHODS)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from licet.request import Action
-from licet.screen.rules import HARMLESS, Effect, Reader, Rule
+from licet.screen.rules import HARMLESS, Effect, Reader, Rule, words
 
 _rules: dict[str, Rule] = {}
 
@@ -55,7 +55,8 @@ _state(_refused("ambient_state"), "os.path.{expanduser expandvars}")
 _state(
     _does("read", "path"),
     "os.{listdir scandir walk fwalk stat lstat access readlink statvfs getxattr listxattr pathconf chdir}",
-    "os.path.{exists lexists isfile isdir islink ismount isjunction getsize getmtime getatime getctime realpath}",
+    "os.path.{exists lexists isfile isdir islink ismount isjunction getsize getmtime getatime getctime}",
+    "os.path.{realpath}",
 )
 _state(_both(_does("read", "path"), _does("read", "path", 1)), "os.path.samefile")
 _state(
@@ -67,15 +68,19 @@ _state(_both(_does("write", "path"), _does("write", "path", 1)), "os.{rename ren
 _state(_both(_does("read", "path"), _does("write", "path")), "os.open")
 _state(
     _SHELL,
-    "os.{system popen fork forkpty startfile posix_spawn posix_spawnp execl execle execlp execlpe execv execve}",
+    "os.{system popen fork forkpty startfile posix_spawn posix_spawnp execl execle execlp execlpe execv}",
+    "os.{execve}",
     "os.{execvp execvpe spawnl spawnle spawnlp spawnlpe spawnv spawnve spawnvp spawnvpe}",
 )
 _state(
     _refused("process_control"),
     "os.{kill killpg _exit abort setsid setpgid setpgrp setuid setgid seteuid setegid setreuid setregid}",
-    "os.{setresuid setresgid setgroups initgroups nice wait wait3 wait4 waitpid waitid dup dup2 pipe pipe2}",
-    "os.{read write pread pwrite readv writev preadv pwritev sendfile splice copy_file_range close closerange}",
-    "os.{fdopen fchdir fchmod fchown fsync ftruncate lseek lockf isatty ttyname tcgetpgrp tcsetpgrp openpty}",
+    "os.{setresuid setresgid setgroups initgroups nice wait wait3 wait4 waitpid waitid dup dup2 pipe}",
+    "os.{pipe2}",
+    "os.{read write pread pwrite readv writev preadv pwritev sendfile splice copy_file_range close}",
+    "os.{closerange}",
+    "os.{fdopen fchdir fchmod fchown fsync ftruncate lseek lockf isatty ttyname tcgetpgrp tcsetpgrp}",
+    "os.{openpty}",
     "os.{login_tty memfd_create eventfd pidfd_open sched_setaffinity sched_setscheduler sched_setparam}",
     "os.{setpriority register_at_fork unshare setns chroot set_inheritable set_blocking umask mlock}",
 )
@@ -84,10 +89,13 @@ _state(
 _state(_refused("interpreter_state"), "sys.*")
 _state(
     HARMLESS,
-    "sys.{argv byteorder copyright exit exc_info exception float_info float_repr_style flags getdefaultencoding}",
-    "sys.{getfilesystemencoding getrecursionlimit getrefcount getsizeof hash_info hexversion implementation}",
+    "sys.{argv byteorder copyright exit exc_info exception float_info float_repr_style flags}",
+    "sys.{getdefaultencoding}",
+    "sys.{getfilesystemencoding getrecursionlimit getrefcount getsizeof hash_info hexversion}",
+    "sys.{implementation}",
     "sys.{int_info intern maxsize maxunicode platform set_int_max_str_digits get_int_max_str_digits}",
-    "sys.{setrecursionlimit stderr stdin stdout version version_info thread_info warnoptions stdlib_module_names}",
+    "sys.{setrecursionlimit stderr stdin stdout version version_info thread_info warnoptions}",
+    "sys.{stdlib_module_names}",
     "sys.{api_version builtin_module_names getswitchinterval}",
     "sys.stdin.*",
     "sys.stdout.{write writelines flush isatty encoding errors newlines line_buffering reconfigure closed}",
@@ -103,13 +111,18 @@ _state(
     "sys.{_getframe _current_frames _current_exceptions _getframemodulename settrace setprofile gettrace}",
     "sys.{getprofile call_tracing last_traceback last_exc monitoring addaudithook audit}",
 )
-_state(_refused("ambient_state"), "sys.{executable prefix base_prefix exec_prefix base_exec_prefix getwindowsversion}")
+_state(
+    _refused("ambient_state"),
+    "sys.{executable prefix base_prefix exec_prefix base_exec_prefix getwindowsversion}",
+)
 
 # files
 _open = _does("read", "mode", 0, "file")
 _state(_open, "builtins.open", "io.{open FileIO}", "codecs.open", "tokenize.open")
 _state(_does("read", "path", 0, "path"), "io.open_code")
-_state(_does("read", "mode", 0, "filename"), "gzip.{open GzipFile}", "bz2.{open BZ2File}", "lzma.{open LZMAFile}")
+_state(
+    _does("read", "mode", 0, "filename"), "gzip.{open GzipFile}", "bz2.{open BZ2File}", "lzma.{open LZMAFile}"
+)
 _state(_does("read", "mode", 0, "name"), "tarfile.open", "tarfile.TarFile", "tarfile.TarFile.open")
 _state(_does("read", "mode", 0, "file"), "zipfile.{ZipFile PyZipFile}")
 _state(_does("read", "mode", 0, "f"), "wave.open", "aifc.open", "sunau.open")
@@ -145,8 +158,10 @@ _state(_refused("ambient_state"), "pathlib.Path.home", "pathlib.Path().{expandus
 _self_read, _self_write = _does("read", "self"), _does("write", "self")
 _state(
     _self_read,
-    "pathlib.Path().{read_text read_bytes exists is_file is_dir is_symlink is_mount is_socket is_fifo is_block_device}",
-    "pathlib.Path().{is_char_device is_junction stat lstat iterdir glob rglob walk readlink samefile resolve}",
+    "pathlib.Path().{read_text read_bytes exists is_file is_dir is_symlink is_mount is_socket is_fifo}",
+    "pathlib.Path().{is_block_device}",
+    "pathlib.Path().{is_char_device is_junction stat lstat iterdir glob rglob walk readlink samefile}",
+    "pathlib.Path().{resolve}",
 )
 _state(_self_write, "pathlib.Path().{write_text write_bytes touch mkdir unlink rmdir chmod lchmod}")
 _state(
@@ -174,67 +189,110 @@ _state(
 _state(_refused("ambient_state"), "winreg pwd grp spwd nis getpass sysconfig platform.*")
 _state(
     HARMLESS,
-    "platform.{python_version python_version_tuple python_implementation system python_build python_compiler}",
+    "platform.{python_version python_version_tuple python_implementation system python_build}",
+    "platform.{python_compiler}",
 )
 _state(_refused("ambient_state"), "uuid.{uuid1 getnode}", "locale.{getdefaultlocale}", "time.tzset")
 _state(_refused("background_work"), "atexit _thread", "threading.{Thread Timer _start_new_thread}")
-_state(_refused("background_work"), "concurrent.futures.ThreadPoolExecutor", "asyncio.to_thread", "weakref.finalize")
-_state(_refused("introspection"), "threading.{settrace setprofile settrace_all_threads setprofile_all_threads}")
+_state(
+    _refused("background_work"),
+    "concurrent.futures.ThreadPoolExecutor",
+    "asyncio.to_thread",
+    "weakref.finalize",
+)
+_state(
+    _refused("introspection"), "threading.{settrace setprofile settrace_all_threads setprofile_all_threads}"
+)
 
 # network
 _url = _does("network", "url", 0, "url")
 _state(
     _NETWORK,
-    "socket ssl socketserver select selectors ftplib smtplib imaplib poplib nntplib telnetlib smtpd asyncore asynchat",
-    "urllib.request urllib.robotparser http.client http.server xmlrpc.client xmlrpc.server wsgiref.simple_server",
-    "socket.{socket socketpair fromfd create_server getaddrinfo gethostbyname gethostbyname_ex gethostbyaddr}",
+    "socket ssl socketserver select selectors ftplib smtplib imaplib poplib nntplib telnetlib smtpd",
+    "asyncore asynchat",
+    "urllib.request urllib.robotparser http.client http.server xmlrpc.client xmlrpc.server",
+    "wsgiref.simple_server",
+    "socket.{socket socketpair fromfd create_server getaddrinfo gethostbyname gethostbyname_ex}",
+    "socket.{gethostbyaddr}",
     "urllib.request.{build_opener install_opener URLopener FancyURLopener OpenerDirector}",
     "http.server.{HTTPServer ThreadingHTTPServer test}",
     "asyncio.{open_unix_connection start_server start_unix_server}",
-    "logging.handlers.{SocketHandler DatagramHandler SysLogHandler SMTPHandler HTTPHandler NTEventLogHandler}",
+    "logging.handlers.{SocketHandler DatagramHandler SysLogHandler SMTPHandler HTTPHandler}",
+    "logging.handlers.{NTEventLogHandler}",
 )
 _state(_url, "urllib.request.urlopen", "xmlrpc.client.ServerProxy")
 _state(_both(_url, _does("write", "path", 1, "filename")), "urllib.request.urlretrieve")
 _state(_does("network", "address", 0, "address"), "socket.create_connection")
-_state(_does("network", "host", 0, "host"), "http.client.{HTTPConnection HTTPSConnection}", "asyncio.open_connection")
+_state(
+    _does("network", "host", 0, "host"),
+    "http.client.{HTTPConnection HTTPSConnection}",
+    "asyncio.open_connection",
+)
 _state(_does("network", "host", 0, "host"), "ftplib.{FTP FTP_TLS}", "smtplib.{SMTP SMTP_SSL}")
 _state(_does("network", "host", 0, "host"), "imaplib.{IMAP4 IMAP4_SSL}", "poplib.{POP3 POP3_SSL}")
 
 # logging writes files and, through its configuration, calls anything
 _state(_does("write", "path", 0, "filename"), "logging.FileHandler", "logging.handlers.WatchedFileHandler")
 _state(
-    _does("write", "path", 0, "filename"), "logging.handlers.{RotatingFileHandler TimedRotatingFileHandler BaseRotatingHandler}"
+    _does("write", "path", 0, "filename"),
+    "logging.handlers.{RotatingFileHandler TimedRotatingFileHandler BaseRotatingHandler}",
 )
 _state(_refused("dynamic_code"), "logging.config")
 
 # code from text, and code about code
-_state(_refused("dynamic_code"), "code codeop doctest cProfile profile _codeop", "builtins.{eval exec compile}")
+_state(
+    _refused("dynamic_code"), "code codeop doctest cProfile profile _codeop", "builtins.{eval exec compile}"
+)
 _state(_refused("dynamic_code", "callable_statement"), "timeit.{timeit repeat Timer}")
-_state(_refused("dynamic_code"), "timeit.main", "typing.{get_type_hints ForwardRef}", "types.{FunctionType CodeType LambdaType}")
+_state(
+    _refused("dynamic_code"),
+    "timeit.main",
+    "typing.{get_type_hints ForwardRef}",
+    "types.{FunctionType CodeType LambdaType}",
+)
 _state(_refused("dynamic_code"), "builtins.__build_class__")
 _state(
     _refused("import_machinery"),
-    "importlib pkgutil runpy zipimport modulefinder imp site pydoc pyclbr py_compile compileall zipapp usercustomize",
-    "sitecustomize unittest.mock.patch builtins.__import__ builtins.__loader__ builtins.__spec__ types.ModuleType",
+    "importlib pkgutil runpy zipimport modulefinder imp site pydoc pyclbr py_compile compileall zipapp",
+    "usercustomize",
+    "sitecustomize unittest.mock.patch builtins.__import__ builtins.__loader__ builtins.__spec__",
+    "types.ModuleType",
     "typing.io unittest.loader",
 )
-_state(_refused("introspection"), "gc dis trace tracemalloc faulthandler bytecode", "traceback.{walk_stack walk_tb}")
+_state(
+    _refused("introspection"),
+    "gc dis trace tracemalloc faulthandler bytecode",
+    "traceback.{walk_stack walk_tb}",
+)
 _state(_refused("introspection"), "inspect.*", "inspect.{_empty}")
 _state(
     HARMLESS,
-    "inspect.{isfunction isclass ismethod isgenerator isgeneratorfunction iscoroutine iscoroutinefunction isawaitable}",
+    "inspect.{isfunction isclass ismethod isgenerator isgeneratorfunction iscoroutine}",
+    "inspect.{iscoroutinefunction isawaitable}",
     "inspect.{isbuiltin ismodule isroutine isabstract Parameter cleandoc getdoc}",
 )
 _state(_refused("dynamic_code", "plain_signature"), "inspect.{signature Signature get_annotations}")
-_state(_refused("interactive"), "pdb bdb readline rlcompleter idlelib cmd", "builtins.{breakpoint help license credits}")
+_state(
+    _refused("interactive"),
+    "pdb bdb readline rlcompleter idlelib cmd",
+    "builtins.{breakpoint help license credits}",
+)
 _state(_refused("interactive"), "builtins.copyright")
-_state(_refused("native_code"), "ctypes _ctypes mmap _testcapi _xxsubinterpreters _interpreters _winapi cffi _cffi_backend")
-_state(_refused("unsafe_deserialization"), "pickle _pickle cPickle marshal shelve copyreg pstats dill cloudpickle jsonpickle")
+_state(
+    _refused("native_code"),
+    "ctypes _ctypes mmap _testcapi _xxsubinterpreters _interpreters _winapi cffi _cffi_backend",
+)
+_state(
+    _refused("unsafe_deserialization"),
+    "pickle _pickle cPickle marshal shelve copyreg pstats dill cloudpickle jsonpickle",
+)
 _state(_refused("interpreter_state"), "codecs.{register register_error lookup_error unregister}")
 _state(
     _refused("indirect_module"),
-    "posix nt _posixsubprocess _io _socket _ssl _sqlite3 _imp _frozen_importlib _frozen_importlib_external _bootlocale",
-    "_signal _warnings _weakref _operator _string _ast _codecs _collections _functools _locale _stat _sre _abc _tracemalloc",
+    "posix nt _posixsubprocess _io _socket _ssl _sqlite3 _imp _frozen_importlib",
+    "_frozen_importlib_external _bootlocale",
+    "_signal _warnings _weakref _operator _string _ast _codecs _collections _functools _locale _stat",
+    "_sre _abc _tracemalloc",
 )
 
 # built-in names
@@ -250,7 +308,8 @@ _state(_refused("computed_attribute"), "string.Formatter().get_field", "string.F
 # packages that are not part of the standard library
 _state(
     _NETWORK,
-    "requests httpx aiohttp urllib3 websockets websocket paramiko pycurl boto3 botocore redis pymongo psycopg psycopg2",
+    "requests httpx aiohttp urllib3 websockets websocket paramiko pycurl boto3 botocore redis pymongo",
+    "psycopg psycopg2",
     "asyncpg pymysql grpc zmq pika kafka openai anthropic httplib2 tornado selenium playwright",
 )
 _state(
@@ -263,9 +322,14 @@ _state(_SHELL, "sh pexpect plumbum fabric invoke delegator")
 _state(_refused("ambient_state"), "psutil")
 _state(_refused("import_machinery"), "pkg_resources")
 _state(_refused("native_code"), "pyximport cython numba llvmlite")
-_state(_refused("unsafe_deserialization"), "yaml.{unsafe_load unsafe_load_all UnsafeLoader Loader full_load FullLoader}")
+_state(
+    _refused("unsafe_deserialization"),
+    "yaml.{unsafe_load unsafe_load_all UnsafeLoader Loader full_load FullLoader}",
+)
 _state(_refused("unsafe_deserialization"), "joblib", "pandas.read_pickle", "torch.load")
-_state(_does("read", "path"), "pandas.{read_csv read_json read_excel read_parquet read_table read_html read_xml}")
+_state(
+    _does("read", "path"), "pandas.{read_csv read_json read_excel read_parquet read_table read_html read_xml}"
+)
 _state(_does("read", "path"), "numpy.{load loadtxt genfromtxt fromfile memmap}")
 _state(_does("write", "path"), "numpy.{save savez savetxt savez_compressed}")
 
@@ -280,7 +344,7 @@ INSTANCES: Mapping[str, str] = MappingProxyType(
         "pathlib.Path.cwd": "pathlib.Path()",
         **{
             f"pathlib.Path().{name}": "pathlib.Path()"
-            for name in "joinpath with_name with_suffix with_stem absolute resolve relative_to".split()
+            for name in words("joinpath with_name with_suffix with_stem absolute resolve relative_to")
         },
         "io.BytesIO": "io.BytesIO()",
         "io.StringIO": "io.BytesIO()",
@@ -298,33 +362,36 @@ PROPERTIES: Mapping[str, str] = MappingProxyType({"pathlib.Path().parent": "path
 IN_MEMORY = "io.BytesIO()"
 """The instance that stands where a file could be, and is none."""
 
-SAME_AS: Mapping[str, str] = MappingProxyType({"posixpath": "os.path", "ntpath": "os.path", "macpath": "os.path"})
+SAME_AS: Mapping[str, str] = MappingProxyType(
+    {"posixpath": "os.path", "ntpath": "os.path", "macpath": "os.path"}
+)
 """Modules that are another one under a second name."""
 
-SUBMODULES: frozenset[str] = frozenset(
-    (
-        "os.path urllib.request urllib.parse urllib.error urllib.response urllib.robotparser http.client http.server "
-        "http.cookies http.cookiejar email.message email.mime email.utils email.header email.policy email.parser "
-        "collections.abc concurrent.futures xml.etree xml.etree.ElementTree xml.etree.cElementTree xml.dom "
-        "xml.dom.minidom xml.dom.pulldom xml.sax xml.sax.saxutils xml.sax.handler xml.sax.xmlreader xml.parsers "
-        "xml.parsers.expat importlib.metadata importlib.resources importlib.abc importlib.util importlib.machinery "
-        "json.decoder json.encoder json.scanner json.tool logging.config logging.handlers asyncio.subprocess "
-        "asyncio.queues asyncio.events unittest.mock multiprocessing.pool html.parser html.entities dbm.gnu dbm.ndbm "
-        "dbm.dumb xmlrpc.client xmlrpc.server wsgiref.simple_server sqlite3.dbapi2 ctypes.util curses.ascii "
-        "distutils.core encodings.aliases encodings.idna zoneinfo tkinter.ttk pydoc_data.topics"
-    ).split()
+SUBMODULES: frozenset[str] = words(
+    "os.path urllib.request urllib.parse urllib.error urllib.response urllib.robotparser http.client "
+    "http.server "
+    "http.cookies http.cookiejar email.message email.mime email.utils email.header email.policy "
+    "email.parser "
+    "collections.abc concurrent.futures xml.etree xml.etree.ElementTree xml.etree.cElementTree xml.dom "
+    "xml.dom.minidom xml.dom.pulldom xml.sax xml.sax.saxutils xml.sax.handler xml.sax.xmlreader "
+    "xml.parsers "
+    "xml.parsers.expat importlib.metadata importlib.resources importlib.abc importlib.util "
+    "importlib.machinery "
+    "json.decoder json.encoder json.scanner json.tool logging.config logging.handlers asyncio.subprocess "
+    "asyncio.queues asyncio.events unittest.mock multiprocessing.pool html.parser html.entities dbm.gnu "
+    "dbm.ndbm "
+    "dbm.dumb xmlrpc.client xmlrpc.server wsgiref.simple_server sqlite3.dbapi2 ctypes.util curses.ascii "
+    "distutils.core encodings.aliases encodings.idna zoneinfo tkinter.ttk pydoc_data.topics"
 )
 """Dotted names that are modules, among those a reader could take for a member."""
 
-MEMBERS_NAMED_LIKE_MODULES: frozenset[str] = frozenset(
-    (
-        "array.array ast.keyword ast.operator bisect.bisect calendar.calendar copy.copy datetime.datetime "
-        "datetime.time fnmatch.fnmatch getopt.getopt getpass.getpass gettext.gettext glob.glob locale.gettext "
-        "os.stat pprint.pprint platform.platform random.random select.select shlex.shlex shutil.copy "
-        "signal.signal socket.socket symtable.symtable sys.platform sys.copyright time.time timeit.timeit "
-        "tokenize.tokenize unicodedata.decimal decimal.decimal html.html string.string netrc.netrc mmap.mmap "
-        "dis.dis inspect.trace fcntl.fcntl syslog.syslog crypt.crypt copyreg.pickle statistics.statistics "
-        "numbers.numbers pickletools.dis cgitb.html"
-    ).split()
+MEMBERS_NAMED_LIKE_MODULES: frozenset[str] = words(
+    "array.array ast.keyword ast.operator bisect.bisect calendar.calendar copy.copy datetime.datetime "
+    "datetime.time fnmatch.fnmatch getopt.getopt getpass.getpass gettext.gettext glob.glob locale.gettext "
+    "os.stat pprint.pprint platform.platform random.random select.select shlex.shlex shutil.copy "
+    "signal.signal socket.socket symtable.symtable sys.platform sys.copyright time.time timeit.timeit "
+    "tokenize.tokenize unicodedata.decimal decimal.decimal html.html string.string netrc.netrc mmap.mmap "
+    "dis.dis inspect.trace fcntl.fcntl syslog.syslog crypt.crypt copyreg.pickle statistics.statistics "
+    "numbers.numbers pickletools.dis cgitb.html"
 )
 """Public members that bear the name of some module and are no door to it."""

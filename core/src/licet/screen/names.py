@@ -13,72 +13,78 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from licet.screen.features import SPECIAL_METHODS
-from licet.screen.rules import Effect, Rule
+from licet.screen.rules import Effect, Rule, words
 
-BUILTINS: frozenset[str] = frozenset(
-    name for name in dir(builtins) if not name.startswith("_")
-) | frozenset("exit quit copyright credits license help __import__ __build_class__".split())
+BUILTINS: frozenset[str] = frozenset(name for name in dir(builtins) if not name.startswith("_")) | words(
+    "exit quit copyright credits license help __import__ __build_class__"
+)
 """The built-in names that count as a need of the code."""
 
 _HOOKS = "getattribute getattr get set delete reduce reduce_ex instancecheck subclasscheck"
 
 HARMLESS_SPECIAL: frozenset[str] = (
     SPECIAL_METHODS - frozenset(f"__{name}__" for name in _HOOKS.split())
-) | frozenset(
-    (
-        "__name__ __qualname__ __module__ __doc__ __class__ __version__ __author__ __annotations__ __slots__ "
-        "__members__ __match_args__ __all__ __file__ __wrapped__ __cause__ __context__ __suppress_context__ __notes__ "
-        "__dataclass_fields__ __dataclass_params__ __args__ __origin__ __parameters__ __orig_bases__ __total__ "
-        "__required_keys__ __optional_keys__ __abstractmethods__ __type_params__ __bound__ __defaults__ "
-        "__kwdefaults__ __prepare__ __fspath__ __getnewargs__ __dir__ __sizeof__"
-    ).split()
+) | words(
+    "__name__ __qualname__ __module__ __doc__ __class__ __version__ __author__ __annotations__ __slots__ "
+    "__members__ __match_args__ __all__ __file__ __wrapped__ __cause__ __context__ __suppress_context__ "
+    "__notes__ "
+    "__dataclass_fields__ __dataclass_params__ __args__ __origin__ __parameters__ __orig_bases__ __total__ "
+    "__required_keys__ __optional_keys__ __abstractmethods__ __type_params__ __bound__ __defaults__ "
+    "__kwdefaults__ __prepare__ __fspath__ __getnewargs__ __dir__ __sizeof__"
 )
 """Special attributes that are read in ordinary code and lead nowhere."""
 
-UNSTORABLE: frozenset[str] = frozenset("__class__ __bases__ __defaults__ __kwdefaults__".split())
+UNSTORABLE: frozenset[str] = words("__class__ __bases__ __defaults__ __kwdefaults__")
 """Special attributes that may be read and not replaced."""
 
-OWN_CLASS_ONLY: frozenset[str] = frozenset("__mro__ __bases__ __base__".split())
+OWN_CLASS_ONLY: frozenset[str] = words("__mro__ __bases__ __base__")
 """Special attributes that may be read from a class which the code defines itself."""
 
-INTERNAL: frozenset[str] = frozenset(
-    (
-        "gi_frame gi_code gi_yieldfrom cr_frame cr_code cr_await cr_origin ag_frame ag_code ag_await "
-        "tb_frame tb_next tb_lasti tb_lineno f_back f_builtins f_globals f_locals f_code f_trace f_lasti f_lineno "
-        "f_generator co_code co_consts co_names co_varnames co_freevars co_cellvars co_filename co_positions "
-        "func_globals func_code func_closure func_dict im_func im_self im_class cell_contents exc_traceback"
-    ).split()
+INTERNAL: frozenset[str] = words(
+    "gi_frame gi_code gi_yieldfrom cr_frame cr_code cr_await cr_origin ag_frame ag_code ag_await "
+    "tb_frame tb_next tb_lasti tb_lineno f_back f_builtins f_globals f_locals f_code f_trace f_lasti "
+    "f_lineno "
+    "f_generator co_code co_consts co_names co_varnames co_freevars co_cellvars co_filename co_positions "
+    "func_globals func_code func_closure func_dict im_func im_self im_class cell_contents exc_traceback"
 )
 """Attributes of frames, code, tracebacks and cells."""
 
-INTERNAL_PREFIXES: tuple[str, ...] = ("_", "gi_", "cr_", "ag_", "tb_", "f_", "co_", "func_", "im_", "cell", "exc_")
+INTERNAL_PREFIXES: tuple[str, ...] = (
+    "_",
+    "gi_",
+    "cr_",
+    "ag_",
+    "tb_",
+    "f_",
+    "co_",
+    "func_",
+    "im_",
+    "cell",
+    "exc_",
+)
 """How the name of an internal attribute begins, for names of which only the beginning is known."""
 
-INTERNAL_KEYS: frozenset[str] = frozenset(
-    (
-        "__builtins__ __import__ __globals__ __subclasses__ __code__ __loader__ __spec__ __closure__ __reduce__ "
-        "__reduce_ex__ __getattribute__ __self__ __func__ __base__ __bases__ __mro__ __dict__ f_builtins f_globals"
-    ).split()
+INTERNAL_KEYS: frozenset[str] = words(
+    "__builtins__ __import__ __globals__ __subclasses__ __code__ __loader__ __spec__ __closure__ "
+    "__reduce__ "
+    "__reduce_ex__ __getattribute__ __self__ __func__ __base__ __bases__ __mro__ __dict__ f_builtins "
+    "f_globals"
 )
 """Keys that only the tables of the interpreter have."""
 
-FORMATTERS: frozenset[str] = frozenset("format format_map vformat get_field".split())
+FORMATTERS: frozenset[str] = words("format format_map vformat get_field")
 """Methods that read attributes by the text of a format string."""
 
-INERT: frozenset[str] = frozenset(
-    "print repr str id dir hasattr isinstance callable type bool len hash format".split()
-)
+INERT: frozenset[str] = words("print repr str id dir hasattr isinstance callable type bool len hash format")
 """Built-in functions from whose result a module that is passed can't be got back."""
 
-EAGER: frozenset[str] = frozenset(
-    (
-        "all any bytearray bytes dict frozenset list max min set sorted sum tuple join extend update "
-        "Counter deque OrderedDict fsum prod mean median stdev gather from_iterable union"
-    ).split()
+EAGER: frozenset[str] = words(
+    "all any bytearray bytes dict frozenset list max min set sorted sum tuple join extend update "
+    "Counter deque OrderedDict fsum prod mean median stdev gather from_iterable union"
 )
 """Callables that use up an iterable before they return."""
 
-LAZY: frozenset[str] = frozenset("map zip filter enumerate reversed".split())
+LAZY: frozenset[str] = words("map zip filter enumerate reversed")
 """Built-in functions that return an iterator."""
 
 _DRY_READ, _DRY_WRITE = Rule((Effect("read"),)), Rule((Effect("write"),))

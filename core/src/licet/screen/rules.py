@@ -48,6 +48,11 @@ class Rule:
 HARMLESS = Rule()
 
 
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text: how the tables write sets of names."""
+    return frozenset(text.split())
+
+
 def nearest(rules: Mapping[str, Rule], path: str) -> Rule | None:
     """Return the rule that decides `path`, or None."""
     rule = rules.get(path)

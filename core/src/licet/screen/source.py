@@ -20,6 +20,7 @@ from encodings.aliases import aliases as _CODECS
 
 from licet.request import Violation
 from licet.screen.codes import violation
+from licet.screen.rules import words
 
 MAX_CHARACTERS = 1 << 20
 MAX_TOKENS = 100_000
@@ -47,8 +48,8 @@ _INVISIBLE = re.compile(
 _LOOKALIKE = re.compile("[ΑΒΕΖΗΙΚΜΝΟΡΤΥΧο\u0400-\u052f\u0530-\u058f\u13a0-\u13ff]")
 _LATIN = re.compile("[A-Za-z]")
 _COOKIE = re.compile(r"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
-_PLAIN_CODECS = frozenset("utf utf8 utf_8 u8 ascii us_ascii utf8_ucs2 utf8_ucs4 cp65001".split())
-_MORE_CODECS = frozenset("raw_unicode_escape unicode_escape idna punycode undefined mbcs oem palmos utf_8_sig".split())
+_PLAIN_CODECS = words("utf utf8 utf_8 u8 ascii us_ascii utf8_ucs2 utf8_ucs4 cp65001")
+_MORE_CODECS = words("raw_unicode_escape unicode_escape idna punycode undefined mbcs oem palmos utf_8_sig")
 
 
 def complexity(code: str) -> Violation | None:
@@ -58,7 +59,9 @@ def complexity(code: str) -> Violation | None:
     if code.count(".") > 16:
         for match in _DOTTED.finditer(code):
             if match.end() - match.start() > MAX_DOTTED_NAME:
-                return violation("too_complex", _line(code, match.start()), "a dotted name of excessive length")
+                return violation(
+                    "too_complex", _line(code, match.start()), "a dotted name of excessive length"
+                )
     if len(code) > _SMALL:
         return _volume(code)
     return None
@@ -73,7 +76,9 @@ def _volume(code: str) -> Violation | None:
             tokens += len(_ATOM.findall(text))
             field_cost += text.count("{") * len(text)
         if tokens > MAX_TOKENS or field_cost > _MAX_FIELD_COST:
-            return violation("too_complex", _line(code, match.start()), f"more than {MAX_TOKENS} pieces of syntax")
+            return violation(
+                "too_complex", _line(code, match.start()), f"more than {MAX_TOKENS} pieces of syntax"
+            )
     return None
 
 
@@ -100,7 +105,9 @@ def unparsable(code: str) -> Violation | None:
 
 
 def _hidden(code: str, offset: int) -> Violation:
-    return violation("deceptive_source", _line(code, offset), f"character U+{ord(code[offset]):04X} in the code")
+    return violation(
+        "deceptive_source", _line(code, offset), f"character U+{ord(code[offset]):04X} in the code"
+    )
 
 
 def _cookies(code: str) -> list[Violation]:
@@ -125,7 +132,7 @@ def _odd_names(code: str) -> list[Violation]:
         seen.add(word)
         folded = any(unicodedata.normalize("NFKC", sign).isascii() for sign in word if not sign.isascii())
         if folded or (_LOOKALIKE.search(word) and _LATIN.search(word)):
-            found.append(violation("deceptive_source", _line(code, match.start()), f"name {ascii(word[:40])}"))
+            found.append(violation("deceptive_source", _line(code, match.start()), f"name {word[:40]!a}"))
     return found[:16]
 
 
@@ -146,7 +153,9 @@ def parse(code: str) -> ast.Module | Violation:
         except SyntaxError as error:
             if _quiet():
                 line = min(error.lineno or 1, code.count("\n") + 1)
-                return Violation("syntax_error", line, (error.msg or "invalid syntax").split(" (<")[0], "correct the code")
+                return Violation(
+                    "syntax_error", line, (error.msg or "invalid syntax").split(" (<")[0], "correct the code"
+                )
         except (MemoryError, RecursionError, OverflowError):
             return violation("too_complex", None, "deeply nested code")
         except ValueError as error:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from licet.screen import source
-from licet.screen.facts import Binding, Facts, Imported, Scope
+from licet.screen.facts import Binding, Facts, Imported, Place, Scope
 from licet.screen.features import SPECIAL_METHODS
 from licet.screen.names import EAGER
 
@@ -37,7 +37,6 @@ class _Walker:
         self.stack: list[tuple[ast.AST, Scope]] = [(node, self.module) for node in reversed(tree.body)]
         self.top = set(tree.body)
         self.optional: set[ast.AST] = set()
-        self.async_comprehensions: set[ast.comprehension] = set()
 
     def run(self) -> None:
         stack, facts, handlers, fields = self.stack, self.facts, _HANDLERS, _FIELDS
@@ -63,8 +62,8 @@ class _Walker:
             for name in fields[kind]:
                 value = getattr(node, name)
                 if type(value) is list:
-                    stack.extend([(child, scope) for child in value if child is not None])
-                elif value is not None:
+                    stack.extend([(child, scope) for child in value if isinstance(child, ast.AST)])
+                elif isinstance(value, ast.AST):
                     stack.append((value, scope))
 
     def push(self, nodes: Iterable[ast.AST | None], scope: Scope) -> None:
@@ -72,14 +71,14 @@ class _Walker:
 
     # binding
 
-    def bind(self, name: str, scope: Scope, statement: ast.AST | None = None) -> None:
+    def bind(self, name: str, scope: Scope, statement: ast.stmt | None = None) -> None:
         """Note that `name` is bound in `scope`, for certain if `statement` is one of the module's own."""
         facts = self.facts
         scope.bound.add(name)
         facts.times_bound[name] = facts.times_bound.get(name, 0) + 1
-        if statement is not None and scope is self.module and statement in self.top:
-            end = (statement.end_lineno or 0, statement.end_col_offset or 0)  # type: ignore[attr-defined]
-            facts.certain[name] = min(end, facts.certain.get(name, end))
+        if scope is self.module and statement in self.top:
+            place = _bound_from(statement)
+            facts.certain[name] = min(place, facts.certain.get(name, place))
 
     def alias(self, name: str, value: ast.expr, scope: Scope) -> None:
         self.facts.bindings.append(Binding(name, value))
@@ -87,7 +86,7 @@ class _Walker:
             self.facts.bindings.append(Binding("." + name, value))
 
     def target(
-        self, target: ast.expr, value: ast.expr | None, scope: Scope, statement: ast.AST | None = None
+        self, target: ast.expr, value: ast.expr | None, scope: Scope, statement: ast.stmt | None = None
     ) -> None:
         """Bind an assignment target, element by element where target and value are both sequences."""
         pending: list[tuple[ast.expr, ast.expr | None]] = [(target, value)]
@@ -135,7 +134,9 @@ class _Walker:
         if isinstance(node.op, ast.MatMult):
             self.facts.feature("matmul_assignment", node.lineno)
         if isinstance(node.target, ast.Name):
-            self.facts.loads.append((ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target), scope))
+            self.facts.loads.append(
+                (ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target), scope)
+            )
         self.target(node.target, None, scope)
         self.stack.append((node.value, scope))
 
@@ -143,7 +144,7 @@ class _Walker:
         self.facts.feature("assignment_expression", node.lineno)
         self.facts.walruses.append(node)
         outer = scope
-        while outer.kind == "function" and outer.parent is not None and "." in outer.bound:
+        while outer.kind == "comprehension" and outer.parent is not None:
             outer = outer.parent
         self.target(node.target, node.value, outer)
         self.stack.append((node.value, scope))
@@ -158,7 +159,9 @@ class _Walker:
                 self.stack.append((target, scope))
 
     def declare(self, node: ast.Global | ast.Nonlocal, scope: Scope) -> None:
-        self.facts.feature("global_statement" if isinstance(node, ast.Global) else "nonlocal_statement", node.lineno)
+        self.facts.feature(
+            "global_statement" if isinstance(node, ast.Global) else "nonlocal_statement", node.lineno
+        )
         scope.outward.update(node.names)
 
     # definitions
@@ -188,11 +191,14 @@ class _Walker:
         inner = Scope("function", scope)
         arguments = node.args
         named = [*arguments.posonlyargs, *arguments.args]
-        defaults: list[ast.expr | None] = [None] * (len(named) - len(arguments.defaults)) + list(arguments.defaults)
+        defaults: list[ast.expr | None] = [None] * (len(named) - len(arguments.defaults)) + list(
+            arguments.defaults
+        )
         named += arguments.kwonlyargs
         defaults += arguments.kw_defaults
         for parameter, default in zip(named, defaults, strict=True):
             self.target(ast.copy_location(ast.Name(parameter.arg, ast.Store()), parameter), default, inner)
+            self.bind(parameter.arg, inner)  # a second time: what a caller passes is another value
             if isinstance(parameter.annotation, (ast.Name, ast.Attribute)):
                 instance = ast.Call(parameter.annotation, [], [])
                 self.facts.bindings.append(Binding(parameter.arg, ast.copy_location(instance, parameter)))
@@ -241,7 +247,7 @@ class _Walker:
     def type_alias(self, node: ast.AST, scope: Scope) -> None:
         self.facts.feature("type_alias", node.lineno)  # type: ignore[attr-defined]
         self.type_parameters(node, scope)
-        self.target(node.name, None, scope, node)  # type: ignore[attr-defined]
+        self.target(node.name, None, scope)  # type: ignore[attr-defined]
         self.stack.append((node.value, scope))  # type: ignore[attr-defined]
 
     def annotation(self, node: ast.expr, scope: Scope) -> None:
@@ -297,6 +303,7 @@ class _Walker:
         name = node.test.attr if isinstance(node.test, ast.Attribute) else getattr(node.test, "id", "")
         if name == "TYPE_CHECKING":
             self.optional.update(node.body)
+        self.facts.compared.add(node.test)
         self.stack.append((node.test, scope))
         self.push(node.body, scope)
         self.push(node.orelse, scope)
@@ -362,6 +369,16 @@ class _Walker:
             self.facts.carried.add(value)
             self.alias(parameter.arg, value, scope)
 
+    def compare(self, node: ast.Compare, scope: Scope) -> None:
+        operands = [node.left, *node.comparators]
+        if all(isinstance(sign, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)) for sign in node.ops):
+            self.facts.compared.update(operands)
+        self.push(operands, scope)
+
+    def statement(self, node: ast.Expr, scope: Scope) -> None:
+        self.facts.compared.add(node.value)
+        self.stack.append((node.value, scope))
+
     def subscript(self, node: ast.Subscript, scope: Scope) -> None:
         if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
             self.facts.keys.append(node.slice)
@@ -371,7 +388,7 @@ class _Walker:
     def comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp, scope: Scope
     ) -> None:
-        inner = Scope("function", scope, {"."})
+        inner = Scope("comprehension", scope)
         for part in node.generators:
             if part.is_async:
                 self.facts.feature("async_comprehension", node.lineno)
@@ -422,6 +439,16 @@ class _Walker:
         self.push(node.kwd_patterns, scope)
 
 
+def _bound_from(statement: ast.stmt) -> Place:
+    """From where on the names of a statement are bound: its end, or the body of an undecorated function.
+
+    Such a body can't run before the name is bound, so a recursive function may bear a built-in's name.
+    """
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)) and not statement.decorator_list:
+        return (statement.body[0].lineno, statement.body[0].col_offset)
+    return (statement.end_lineno or 0, statement.end_col_offset or 0)
+
+
 def _elements(value: ast.expr | None, targets: list[ast.expr]) -> list[ast.expr | None]:
     """The values for each of several targets, None where they can't be told."""
     if isinstance(value, (ast.Tuple, ast.List)):
@@ -452,7 +479,8 @@ _FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
     kind: tuple(
         name
         for name in kind._fields
-        if name not in _SKIPPED and (kind.__name__, name) not in {("keyword", "arg"), ("MatchSingleton", "value")}
+        if name not in _SKIPPED
+        and (kind.__name__, name) not in {("keyword", "arg"), ("MatchSingleton", "value")}
     )
     for kind in vars(ast).values()
     if isinstance(kind, type) and issubclass(kind, ast.AST)
@@ -486,6 +514,8 @@ _HANDLER_OF: dict[str, Callable[..., None]] = {
     "Attribute": _Walker.attribute,
     "Call": _Walker.call,
     "Subscript": _Walker.subscript,
+    "Compare": _Walker.compare,
+    "Expr": _Walker.statement,
     "ListComp": _Walker.comprehension,
     "SetComp": _Walker.comprehension,
     "DictComp": _Walker.comprehension,

@@ -31,15 +31,23 @@ def enter(settings: dict[str, Any], modules: dict[str, dict[str, Any]]) -> None:
     try:
         applied = modules["keeper"]["start"](settings)
         send(settings["channel"], write({"ready": applied}))
-        if not settings["keep_locale"]:  # CPython adds LC_CTYPE to an environment that has no locale
-            posix.unsetenv(b"LC_CTYPE")
-            posix.environ.pop(b"LC_CTYPE", None)
+        _restore_locale(settings["locale"])
         if settings["argv"]:
             posix.execve(settings["argv"][0], settings["argv"], posix.environ)
     except OSError as problem:
         send(settings["channel"], write({"failed": problem.strerror}))
         posix._exit(1)
     run(settings, _values(settings, modules))
+
+
+def _restore_locale(given: bytes | None) -> None:
+    """Undo what CPython does to LC_CTYPE where the locale is `C` or unset."""
+    if given is None:
+        posix.unsetenv(b"LC_CTYPE")
+        posix.environ.pop(b"LC_CTYPE", None)
+    else:
+        posix.putenv(b"LC_CTYPE", given)
+        posix.environ[b"LC_CTYPE"] = given
 
 
 def _values(settings: dict[str, Any], modules: dict[str, dict[str, Any]]) -> dict[str, Any]:

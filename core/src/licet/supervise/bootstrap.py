@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import marshal
 import math
+import os
 import re
 import sys
 from functools import cache
@@ -76,7 +77,7 @@ def message(spec: Spec, *, host: int, control: int, channel: int, workdir: int) 
         "workdir": workdir,
         "limits": _limits(spec),
         "confine_signals": spec.confine_signals,
-        "keep_locale": "LC_CTYPE" in spec.environment,
+        "locale": os.fsencode(locale) if (locale := spec.environment.get("LC_CTYPE")) is not None else None,
         "frame_limit": FRAME_LIMIT,
         "budget": BUDGET,
         "argv": list(spec.work.argv) if isinstance(spec.work, Program) else None,

@@ -1,0 +1,88 @@
+"""How the value of a program's last expression is kept, without letting it cross as an object.
+
+Monty would hand the value over as host objects. Building these can't be stopped: on CPython before 3.14 a set
+that holds forty levels of shared tuples is hashed for hours, inside one C call that no signal ends. So:
+
+- the last expression is bound to a name, in place, so that no line moves; what then crosses is text;
+- text comes from an f-string, which yields `str` whatever the code has done to any name: code can forge what
+  its own value says, not what kind of thing reaches the host;
+- a small number crosses at once; for all else `value` asks the session a second time.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+VALUE = "__licet_value__"
+NUMBERS = {"__licet_int__": int, "__licet_float__": float}
+"""Inputs that the rewritten code needs: built-in types under names that code has no reason to touch."""
+
+_EPILOGUE = f"""
+__licet_text__ = ""
+match {VALUE}:
+    case None:
+        __licet_text__ = "None"
+    case __licet_int__() | __licet_float__() if -1e15 < {VALUE} < 1e15:
+        __licet_text__ = f"{{{VALUE}!r}}"
+f"{{__licet_text__:.40}}"
+"""
+_NAMED_CHARACTER = re.compile(r"\\N\{[^}\n]*\}")
+_ESCAPE = re.compile(r"\\[^\n]")
+_WORDS: dict[str, bool | None] = {"None": None, "True": True, "False": False}
+
+
+def keep_value(code: str) -> str | None:
+    """Return `code` so rewritten that the value of its last expression is kept; None if it ends in none.
+
+    None too for what this Python can't parse: such code runs as it is, and yields no value.
+    """
+    code = code.replace("\r\n", "\n").replace("\r", "\n")
+    last = _last_expression(_without_escapes(code))
+    if last is None:
+        return None
+    lines = code.split("\n")
+    start_row, start, end_row, end = last
+    lines[end_row] = f"{lines[end_row][:end]}){lines[end_row][end:]}"
+    lines[start_row] = f"{lines[start_row][:start]}{VALUE} = ({lines[start_row][start:]}"
+    return "\n".join(lines) + _EPILOGUE
+
+
+def small(text: object) -> tuple[bool, None | bool | int | float]:
+    """Read what the rewritten code yielded: whether it is the whole value, and the value."""
+    if not isinstance(text, str) or not text:
+        return False, None
+    if text in _WORDS:
+        return True, _WORDS[text]
+    try:
+        return True, float(text) if set(text) & set(".en") else int(text)
+    except ValueError:
+        return False, None
+
+
+def _without_escapes(code: str) -> str:
+    """The same text, character for character, without escapes: parsing those may warn, and nobody must hear.
+
+    Where strings end stays the same, in raw ones too, since a backslash there also keeps a quote from ending.
+    """
+    code = _NAMED_CHARACTER.sub(lambda match: "_" * len(match[0]), code)
+    return _ESCAPE.sub("__", code)
+
+
+def _last_expression(code: str) -> tuple[int, int, int, int] | None:
+    """Return where the last expression statement starts and ends: rows and columns, in characters from 0."""
+    flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    try:
+        tree: ast.Module = compile(code, "<code>", "exec", flags, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
+        return None
+    last = tree.body[-1] if tree.body else None
+    if not isinstance(last, ast.Expr) or last.end_lineno is None or last.end_col_offset is None:
+        return None
+    lines = code.split("\n")
+    rows = last.lineno - 1, last.end_lineno - 1
+    start, end = (
+        len(lines[row].encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "surrogatepass"))
+        for row, offset in zip(rows, (last.col_offset, last.end_col_offset), strict=True)
+    )
+    return rows[0], start, rows[1], end
