@@ -9,7 +9,6 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from licet.output import BoundedSink, bounded, escape
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))

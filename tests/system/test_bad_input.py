@@ -166,7 +166,7 @@ def test_a_killed_run_is_closed_as_unknown_at_the_next_start() -> None:
     process = start("run", "-c", "while True: pass", "--timeout", "30s")
     _until_running(process)
     process.kill()
-    process.wait()
+    process.communicate()
     assert licet("run", "-c", "1").code == 0
     runs = licet("audit", "list", "--json").json
     assert sorted(run["termination"] for run in runs) == ["exited", "unknown"]
@@ -206,10 +206,8 @@ def test_an_edited_log_is_tampered() -> None:
 
 
 def test_a_closed_pipe_is_no_traceback() -> None:
-    process = start("run", "-c", "print('x' * 900000)")
-    assert process.stdout is not None
-    process.stdout.close()
-    assert process.stderr is not None
-    err = process.stderr.read()
-    process.wait(timeout=60)
-    assert b"Traceback" not in err
+    with start("run", "-c", "print('x' * 900000)") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert b"Traceback" not in process.stderr.read()

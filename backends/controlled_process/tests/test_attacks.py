@@ -1,8 +1,9 @@
-"""Code that attacks its supervision: the private channel, the keeper, the host. And what the contract says."""
+"""Code that attacks its supervision: the private channel, the keeper, the host; and what is claimed."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import os
 import subprocess
@@ -20,7 +21,7 @@ Run = Callable[..., Any]
 
 FIND_CHANNEL = """\
 import os
-fd = next(int(n) for n in os.listdir('/proc/self/fd') if int(n) > 2 and 'pipe' in os.readlink(f'/proc/self/fd/{n}'))
+fd = next(n for n in range(3, 100) if os.path.exists(f'/proc/self/fd/{n}'))
 def frame(text, size=None):
     data = text.encode()
     os.write(fd, (len(data) if size is None else size).to_bytes(4, 'big') + data)
@@ -72,7 +73,7 @@ def test_code_can_forge_its_own_value_and_no_more(run: Run) -> None:
 
 
 def test_a_channel_flood_does_not_block_the_code(run: Run) -> None:
-    flood = "import signal\ntry:\n    while True: os.write(fd, bytes(65536))\nexcept OSError: pass\nprint('on')\n1"
+    flood = "try:\n    while True: os.write(fd, bytes(65536))\nexcept OSError: pass\nprint('on')\n1"
     ran = run(FIND_CHANNEL + flood)
     assert (ran.outcome.exit_code, ran.stdout, ran.outcome.value) == (0, "on\n", None)
 
@@ -114,9 +115,7 @@ def test_code_can_strike_neither_keeper_nor_host(run: Run, strike: str) -> None:
 TWIN = """\
 import subprocess, sys
 middle = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
-child = subprocess.Popen([sys.executable, '-c', middle, sys.argv[1]], stdout=subprocess.PIPE, text=True)
-print(child.stdout.readline(), end='', flush=True)
-child.kill()
+subprocess.run([sys.executable, '-c', middle, sys.argv[1]])
 """
 
 
@@ -132,7 +131,8 @@ def test_the_twin_of_each_strike_succeeds_without_supervision(strike: str) -> No
     ) as twin:
         assert twin.stdout is not None
         line = twin.stdout.readline()
-        os.killpg(twin.pid, 9)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(twin.pid, 9)
     assert line == "struck\n"
 
 
@@ -196,7 +196,7 @@ def test_a_setuid_program_gains_nothing(run: Run) -> None:
 
 
 def test_nothing_is_left_between_runs(run: Run) -> None:
-    first = "import builtins, sys, os, threading\nbuiltins.left = 1\nos.environ['LEFT'] = '1'\nsys.path.append('x')"
+    first = "import builtins, sys, os\nbuiltins.left = 1\nos.environ['LEFT'] = '1'\nsys.path.append('x')"
     run(first)
     code = "import builtins, os, sys\n[hasattr(builtins, 'left'), 'LEFT' in os.environ, 'x' in sys.path]"
     assert run(code).outcome.value == [False, False, False]

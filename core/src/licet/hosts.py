@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 ANY = "any"
@@ -64,8 +65,25 @@ class Endpoint:
             return False
         return host == self.host or host.removeprefix("*.").endswith(self.host[1:])
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether it stands for more than one target; one that does not shares nothing but itself."""
+        return self.port is None or self.host == ANY or self.host.startswith("*.")
+
 
 EVERYWHERE = Endpoint(ANY, None)
+
+
+def with_meets(patterns: Iterable[Endpoint]) -> set[Endpoint]:
+    """`patterns` and all that several of them share, so that every target has one innermost pattern."""
+    known = set(patterns)
+    fresh = {pattern for pattern in known if pattern.is_wide}
+    while fresh:
+        wide = [pattern for pattern in known if pattern.is_wide]
+        shared = {meet for a in wide for b in fresh if (meet := a.meet(b)) is not None} - known
+        known |= shared
+        fresh = {pattern for pattern in shared if pattern.is_wide}
+    return known
 
 
 def endpoint(text: str, *, patterns: bool = False, port_optional: bool = False) -> Endpoint:

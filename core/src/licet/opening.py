@@ -10,13 +10,12 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from licet import paths
-from licet.hosts import ANY, Endpoint
+from licet.hosts import Endpoint
 from licet.plan import Opened
-from licet.policy import PolicyDocument
 from licet.policy.patterns import network
 from licet.request import Action, Intent
 from licet.rules import Rules, Vote, includes
@@ -72,7 +71,7 @@ def _asks_the_same(named: Vote, vote: Vote) -> bool:
 
 def _region(rules: Rules, wanted: _Wanted, action: FileAction) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The paths where an opened region begins, and those where one ends."""
-    points = {*wanted.targets(action), *_named_in(rules.documents, action)}
+    points = {*wanted.targets(action), *rules.points(action)}
     state: dict[str, bool] = {}
     for point in sorted(points, key=len):  # whatever contains a path is shorter
         state[point] = wanted.opens(Intent(action, point))
@@ -91,8 +90,7 @@ def _around(path: str, state: Mapping[str, bool]) -> bool:
 
 def _hosts(rules: Rules, wanted: _Wanted) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The patterns that open, and the narrower ones inside them that do not."""
-    spelled = (*wanted.targets("network"), *_named_in(rules.documents, "network"))
-    points = _with_meets({network(target) for target in spelled})
+    points = {network(target) for target in (*wanted.targets("network"), *rules.points("network"))}
     state = {point: wanted.opens(Intent("network", str(point))) for point in points}
     open_ones = [point for point in points if state[point]]
     masked = [p for p in points if not state[p] and any(o.covers(p) for o in open_ones)]
@@ -100,32 +98,8 @@ def _hosts(rules: Rules, wanted: _Wanted) -> tuple[tuple[str, ...], tuple[str, .
     return tuple(sorted(map(str, needed))), tuple(sorted(map(str, masked)))
 
 
-def _with_meets(points: set[Endpoint]) -> set[Endpoint]:
-    """`points` and all that several of them share, so that each target has one innermost point."""
-    known, fresh = set(points), set(filter(_is_wide, points))
-    while fresh:
-        wide = [point for point in known if _is_wide(point)]
-        shared = {meet for a in wide for b in fresh if (meet := a.meet(b)) is not None} - known
-        known |= shared
-        fresh = set(filter(_is_wide, shared))
-    return known
-
-
-def _is_wide(point: Endpoint) -> bool:
-    """Whether it stands for more than one target; what does not shares nothing but itself."""
-    return point.port is None or point.host == ANY or point.host.startswith("*.")
-
-
 def _inside_another(point: Endpoint, others: Iterable[Endpoint]) -> bool:
     return any(other != point and other.covers(point) for other in others)
-
-
-def _named_in(documents: Iterable[PolicyDocument], action: Action) -> Iterator[str]:
-    """Every target that an entry of `action` names, the excepted ones too."""
-    for document in documents:
-        for entry in (*document.allow, *document.ask, *document.deny):
-            if entry.action == action and entry.target is not None:
-                yield from (entry.target, *entry.excepts)
 
 
 def _inside_any(path: str, roots: Iterable[str]) -> bool:

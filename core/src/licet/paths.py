@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 NAME_MAX = 255
 PATH_MAX = 4095
@@ -101,19 +101,6 @@ def canonical(path: str, *, base: str, resolve: Resolve = resolve_links) -> str:
 def contains(root: str, path: str) -> bool:
     """Whether canonical `path` is canonical `root` or lies inside it."""
     return root == "/" or path == root or path.startswith(root + "/")
-
-
-def meet(left: Iterable[str], right: Iterable[str]) -> tuple[str, ...]:
-    """The roots of what both sets of roots contain, in the order of `left`."""
-    others = tuple(right)
-    inner = (a if contains(b, a) else b for a in left for b in others if contains(a, b) or contains(b, a))
-    return outermost(inner)
-
-
-def outermost(roots: Iterable[str]) -> tuple[str, ...]:
-    """Drop every root that another one contains, and duplicates."""
-    unique = tuple(dict.fromkeys(roots))
-    return tuple(root for root in unique if not any(o != root and contains(o, root) for o in unique))
 
 
 def _check_text(path: str) -> None:

@@ -4,16 +4,17 @@ Rules this module keeps:
 
 - plugins are listed from package metadata; nothing of a plugin that is not enabled is imported;
 - a plugin that fails to import, and a hook that fails, is reported and left out, never fatal;
-- two backends of one name are both refused, since nobody could say which one a policy meant.
+- two backends of one name are both refused, since nobody could say which one a policy meant; so are two
+  packs of one name.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pluggy
 
@@ -25,6 +26,8 @@ from licet.settings import Settings
 from licet.state import StateDirectory
 
 GROUP = "licet"
+
+T = TypeVar("T")
 
 
 class Plugins:
@@ -52,26 +55,26 @@ class Plugins:
                 continue
             try:
                 self._manager.register(point.load(), name=name)
-            except Exception as problem:  # a stranger's module can fail in any way
+            except (Exception, SystemExit) as problem:  # a stranger's module can fail in any way
+                if self._manager.has_plugin(name):  # half registered
+                    self._manager.unregister(name=name)
                 self.problems.append(f"plugin `{name}` can't be used: {type(problem).__name__}: {problem}")
 
     def backends(self) -> tuple[Backend, ...]:
         """All backends of all plugins, without those whose name is taken twice."""
-        found = [backend for result in self._each("licet_backends") for backend in result]
+        found = [backend for result in self._each("licet_backends", tuple) for backend in result]
         named = []
         for backend in found:
             try:
                 named.append((backend.describe().name, backend))
             except Exception as problem:
                 self.problems.append(f"a backend can't describe itself: {type(problem).__name__}: {problem}")
-        counts = Counter(name for name, _ in named)
-        for name in [name for name, count in counts.items() if count > 1]:
-            self.problems.append(f"backend `{name}` is offered {counts[name]} times, so none of them is used")
-        return tuple(backend for name, backend in named if counts[name] == 1)
+        return tuple(backend for _, backend in self._unique("backend", named))
 
     def packs(self) -> dict[str, Path]:
         """All policy packs by name."""
-        return {name: path for result in self._each("licet_policy_packs") for name, path in result.items()}
+        found = [item for result in self._each("licet_policy_packs", dict) for item in result.items()]
+        return dict(self._unique("policy pack", found))
 
     def audit_log(self, state: StateDirectory) -> AuditLog:
         """The durable log.
@@ -105,12 +108,18 @@ class Plugins:
             )
         return found
 
-    def _each(self, hook: str) -> list[Any]:
+    def _unique(self, kind: str, named: Sequence[tuple[str, T]]) -> list[tuple[str, T]]:
+        counts = Counter(name for name, _ in named)
+        for name in (name for name, count in counts.items() if count > 1):
+            self.problems.append(f"{kind} `{name}` is offered {counts[name]} times, so none of them is used")
+        return [(name, item) for name, item in named if counts[name] == 1]
+
+    def _each(self, hook: str, kind: Callable[[Any], T]) -> list[T]:
         """Call each implementation by itself, so that one failure spoils no other's answer."""
         results = []
         for implementation in getattr(self._manager.hook, hook).get_hookimpls():
             try:
-                results.append(implementation.function())
+                results.append(kind(implementation.function()))
             except Exception as problem:
                 name = implementation.plugin_name
                 self.problems.append(f"plugin `{name}` failed: {type(problem).__name__}: {problem}")

@@ -4,14 +4,14 @@ Rules this module keeps:
 
 - requirements are derived for each candidate from what it would open; what stays closed has to be held;
 - a file system opened whole (`read /`, `write /`) demands no wall, and neither does `network any`; with
-  anything kept back inside them, they do;
-- with all files readable, the environment of other processes of the user is readable too, so only the
-  run's own environment can be demanded.
+  anything kept back inside them by policy, they do;
+- a run to which everything is opened may do what any process of the user may do, to its supervisor too: of
+  supervision, only what a cooperating process gets is demanded of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from licet import hosts
 from licet.contract import Control, Level, Requirement
@@ -28,6 +28,14 @@ _LIMITS: dict[str, tuple[Control, ...]] = {
     "stderr": (Control.stderr_limit,),
     "files": (Control.filesystem_bytes_limit,),
 }
+
+_ALWAYS: dict[Control, str] = {
+    Control.environment_allowlist: "every run has the environment of its policy",
+    Control.fresh_state: "every run starts fresh",
+    Control.cancellation: "every run can be cancelled",
+}
+_SUPERVISION = frozenset({Control.timeout, Control.process_tree_cleanup, *_ALWAYS})
+"""Controls that code with all rights of the user can undermine from inside."""
 
 
 def openable(allowed: Opened, opens: frozenset[Action]) -> Opened:
@@ -48,9 +56,13 @@ def openable(allowed: Opened, opens: frozenset[Action]) -> Opened:
 def require(decision: Decision, limits: Limits, opened: Opened) -> Mapping[Control, Requirement]:
     """The controls that must hold for a run that opens `opened`, each with its reason."""
     asked = dict(_closed(opened))
+    supervision = Level.partial if _opens_everything(opened) else Level.enforced
+    for control, because in _ALWAYS.items():
+        asked[control] = (supervision, because)
     for name in limits.stated():
         for control in _LIMITS.get(name, ()):
-            asked.setdefault(control, (Level.enforced, f"the limit `{name}`"))
+            level = supervision if control in _SUPERVISION else Level.enforced
+            asked.setdefault(control, (level, f"the limit `{name}`"))
     for control, level in decision.required.items():
         if control not in asked or level.rank > asked[control][0].rank:
             asked[control] = (level, "required by policy or request")
@@ -59,32 +71,30 @@ def require(decision: Decision, limits: Limits, opened: Opened) -> Mapping[Contr
     }
 
 
-def _closed(opened: Opened) -> Mapping[Control, tuple[Level, str]]:
-    asked: dict[Control, tuple[Level, str]] = {}
-
-    def hold(control: Control, because: str, level: Level = Level.enforced) -> None:
-        asked[control] = (level, because)
-
-    reads_all = "/" in opened.read and not opened.read_masked
-    writes_all = "/" in opened.write and not opened.write_masked
-    reaches_all = hosts.ANY in opened.network and not opened.network_masked
-    if not reads_all:
-        hold(Control.filesystem_read_deny, "not every `read` is opened")
-    if not writes_all:
-        hold(Control.filesystem_write_deny, "not every `write` is opened")
+def _closed(opened: Opened) -> Iterable[tuple[Control, tuple[Level, str]]]:
+    if not _opens_all(opened.read, opened.read_masked):
+        yield Control.filesystem_read_deny, (Level.enforced, "not every `read` is opened")
+    if not _opens_all(opened.write, opened.write_masked):
+        yield Control.filesystem_write_deny, (Level.enforced, "not every `write` is opened")
     if not opened.network:
-        hold(Control.network_deny, "no `network` is opened")
-    elif not reaches_all:
-        hold(Control.network_filter, "only some hosts are opened")
-    if not reaches_all:
-        hold(Control.unix_socket_deny, "not every `network` is opened")
+        yield Control.network_deny, (Level.enforced, "no `network` is opened")
+    elif not _reaches_all(opened):
+        yield Control.network_filter, (Level.enforced, "only some hosts are opened")
+    if not _reaches_all(opened):
+        yield Control.unix_socket_deny, (Level.enforced, "not every `network` is opened")
     if not opened.shell:
-        hold(Control.shell_execution, "`shell` is not opened")
-    hold(
-        Control.environment_allowlist,
-        "every run has the environment of its policy",
-        Level.partial if reads_all else Level.enforced,
-    )
-    hold(Control.fresh_state, "every run starts fresh")
-    hold(Control.cancellation, "every run can be cancelled")
-    return asked
+        yield Control.shell_execution, (Level.enforced, "`shell` is not opened")
+
+
+def _opens_all(roots: tuple[str, ...], masked: tuple[str, ...]) -> bool:
+    """Whether a file action is opened whole; what only licet itself keeps back does not count."""
+    return "/" in roots and not masked
+
+
+def _reaches_all(opened: Opened) -> bool:
+    return hosts.ANY in opened.network and not opened.network_masked
+
+
+def _opens_everything(opened: Opened) -> bool:
+    files = _opens_all(opened.read, opened.read_masked) and _opens_all(opened.write, opened.write_masked)
+    return files and _reaches_all(opened) and opened.shell

@@ -11,10 +11,10 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from licet import paths
+from licet.hosts import with_meets
 from licet.policy import Pattern, PolicyDocument, PolicyStack
 from licet.policy.patterns import Effect, network
 from licet.request import TARGETLESS, Action, Intent
@@ -79,19 +79,25 @@ class Rules:
         hits = [answer for answer in answers if answer.effect == worst]
         return Vote(worst, tuple(by for hit in hits for by in hit.by), hits[0].reason)
 
-    def obtainable(self, action: Action) -> Iterator[Pattern]:
-        """The root's `allow` and `ask` entries of `action` of which every bound leaves something."""
-        for entry in (*_of(self.root, action, "ask"), *_of(self.root, action, "allow")):
-            if not any(_leaves_nothing(bound, entry) for bound in self.bounds):
-                yield entry
+    def points(self, action: Action) -> set[str]:
+        """Every target at which an answer can change: what entries name or except, and what hosts share."""
+        entries = [
+            entry for document in self.documents for entry in document.entries if entry.action == action
+        ]
+        named = {
+            target for entry in entries for target in (entry.target, *entry.excepts) if target is not None
+        }
+        return {str(host) for host in with_meets(map(network, named))} if action == "network" else named
 
     def _vote_on_unknown(self, action: Action) -> Vote:
-        entries = tuple(self.obtainable(action))
-        if entries:
-            by = tuple(map(by_entry, entries))
+        """Denied only if no target of `action` is allowed or asked about."""
+        votes = (self.vote(Intent(action, point)) for point in sorted(self.points(action)))
+        obtainable = [vote for vote in votes if vote.effect != "deny"]
+        if obtainable:
+            by = tuple(dict.fromkeys(by for vote in obtainable for by in vote.by))
             return Vote("allow", by, "its target is not known yet: it is decided when it is accessed")
-        by = (By(self.root.file, 0, f"no `{action}`"),)
-        return Vote("deny", by, f"nothing allows `{action}`, whatever its target")
+        nothing = (By(self.root.file, 0, f"no `{action}`"),)
+        return Vote("deny", nothing, f"nothing allows `{action}`, whatever its target")
 
     def _seal_over(self, intent: Intent) -> str | None:
         if intent.action not in ("read", "write") or intent.target is None:
@@ -152,15 +158,6 @@ def _omitted(document: PolicyDocument, intent: Intent, reason: str) -> Vote:
         by = tuple(map(by_entry, partly))
         return Vote("deny", by, f"only a part of it is allowed: `{partly[0].text}` ({by[0]})")
     return Vote("deny", (By(document.file, 0, f"no `{intent.action}`"),), reason)
-
-
-def _leaves_nothing(bound: PolicyDocument, entry: Pattern) -> bool:
-    if any(denial.shadows(entry) for denial in bound.deny):
-        return True
-    if not bound.mentions(entry.action):
-        return False
-    mentioned = (*_of(bound, entry.action, "allow"), *_of(bound, entry.action, "ask"))
-    return not any(entry.target is None or other.touches(entry.target) for other in mentioned)
 
 
 def _of(document: PolicyDocument, action: Action, effect: Effect) -> tuple[Pattern, ...]:

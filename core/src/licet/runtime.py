@@ -25,7 +25,7 @@ from licet import bodies
 from licet import plan as plans
 from licet import state as states
 from licet.approval import authorize
-from licet.backend import Backend, Outcome, Termination
+from licet.backend import Backend, GuestError, Outcome, Termination
 from licet.decide import Decision, decide
 from licet.errors import AuditUnavailable, BackendError, InvalidRequest, LaunchFailed
 from licet.host import RunHost
@@ -193,23 +193,17 @@ class Runtime:
 
     async def _recorded(self, prepared: _Prepared, trail: Trail) -> ExecutionResult:
         """Record, authorize, seal and execute."""
-        trail.step("request", bodies.request(prepared.request))
-        trail.step("decision", bodies.decision(prepared.decision, self.stack))
-        trail.step("selection", bodies.selection(prepared.selection))
-        if prepared.decision.effect == "deny":
-            return await _refuse(prepared, trail, Termination.policy_denied, _why_denied(prepared.decision))
-        if prepared.selection.chosen is None:
-            return await _refuse(prepared, trail, Termination.no_backend, "no backend can run this here")
-        authorization = authorize(prepared.decision)
-        trail.step("authorization", bodies.authorization(authorization))
-        if not authorization.granted:
-            return await _refuse(prepared, trail, Termination.approval_denied, authorization.reason)
-        plan = self._plan(prepared, prepared.selection.chosen, trail.run_id)
-        version = prepared.selection.chosen.descriptor.version
-        trail.step("execution", bodies.execution(plan, version), phase="before")
-        await trail.commit()
+        if (refusal := _noted(prepared, self.stack, trail)) is not None:
+            trail.step("result", bodies.refusal(*refusal), phase="after")
+            await trail.commit()
+            return _refused(trail.run_id, prepared, *refusal, audit=_place(trail))
+        chosen = prepared.selection.chosen
+        assert chosen is not None
+        plan = self._plan(prepared, chosen, trail.run_id)
         host = RunHost(plan, prepared.request, self.stack, trail, self._digest)
+        trail.step("execution", bodies.execution(plan, chosen.descriptor.version), phase="before")
         try:
+            await trail.commit()
             outcome = await self._execute(plan, host)
         except asyncio.CancelledError:
             await asyncio.shield(self._finish(prepared, plan, host, Outcome(Termination.cancelled), trail))
@@ -364,12 +358,20 @@ def _request(request: ExecutionRequest | str | bytes, fields: Mapping[str, Any])
         raise InvalidRequest(f"`{field}`: {first['msg'].removeprefix('Value error, ').lower()}") from None
 
 
-async def _refuse(
-    prepared: _Prepared, trail: Trail, termination: Termination, detail: str
-) -> ExecutionResult:
-    trail.step("result", bodies.refusal(termination, detail), phase="after")
-    await trail.commit()
-    return _refused(trail.run_id, prepared, termination, detail, None, _place(trail))
+def _noted(prepared: _Prepared, stack: PolicyStack, trail: Trail) -> tuple[Termination, str] | None:
+    """Note the stages before an execution; if one of them ends the run, say how and why."""
+    trail.step("request", bodies.request(prepared.request))
+    trail.step("decision", bodies.decision(prepared.decision, stack))
+    trail.step("selection", bodies.selection(prepared.selection))
+    if prepared.decision.effect == "deny":
+        return Termination.policy_denied, _why_denied(prepared.decision)
+    if (unreadable := prepared.syntax_error) is not None:
+        return Termination.exited, unreadable.message
+    if prepared.selection.chosen is None:
+        return Termination.no_backend, "no backend can run this here"
+    authorization = authorize(prepared.decision)
+    trail.step("authorization", bodies.authorization(authorization))
+    return None if authorization.granted else (Termination.approval_denied, authorization.reason)
 
 
 def _refused(
@@ -377,18 +379,22 @@ def _refused(
     prepared: _Prepared,
     termination: Termination,
     detail: str,
-    advice: str | None,
+    advice: str | None = None,
     audit: AuditPlace | None = None,
 ) -> ExecutionResult:
+    """The result of a run whose code never ran; code that can't be parsed failed by itself."""
+    unreadable = prepared.syntax_error if termination is Termination.exited else None
     return ExecutionResult(
         run_id=run_id,
         termination=termination,
         success=False,
+        exit_code=1 if unreadable else None,
+        error=GuestError("SyntaxError", unreadable.message, unreadable.line) if unreadable else None,
         decision=prepared.explanation,
         changes=prepared.request.changes,
         audit=audit,
-        detail=detail,
-        advice=advice,
+        detail=None if unreadable else detail,
+        advice=unreadable.advice if unreadable else advice,
     )
 
 

@@ -79,7 +79,7 @@ def _file(path: Path) -> dict[str, Any]:
         content = tomllib.loads(path.read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as problem:
         raise InvalidSettings(f"the settings can't be read: {problem}", where=Position(str(path))) from None
     _validated(content, str(path))
     return content
@@ -87,7 +87,7 @@ def _file(path: Path) -> dict[str, Any]:
 
 def _variables(environment: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    if "LICET_HOME" in environment:
+    if environment.get("LICET_HOME"):  # empty means unset, as everywhere in the shell
         values["home"] = environment["LICET_HOME"]
     if "LICET_ENABLED" in environment:
         values["enabled"] = [name.strip() for name in environment["LICET_ENABLED"].split(",") if name.strip()]

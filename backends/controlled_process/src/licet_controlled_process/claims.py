@@ -11,6 +11,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import os
+import sys
 
 from licet import supervise
 from licet.contract import Enforcement, Level, SandboxEnforcementContract
@@ -48,12 +49,12 @@ def contract() -> SandboxEnforcementContract:
         process_tree_cleanup=kept(
             "a keeper that every orphan of the tree falls to kills and reaps until none is left",
             _DELEGATION,
-            condition=untouchable and _has_subreaper(),
+            condition=untouchable,
         ),
         orphan_cleanup=kept(
             "the keeper ends the tree when its host dies",
             _DELEGATION,
-            condition=untouchable and _has_subreaper(),
+            condition=untouchable,
         ),
         handle_isolation=kept(
             "no descriptor is inherited but standard streams and the private channel",
@@ -89,13 +90,11 @@ def _counted(stream: str) -> Enforcement:
     )
 
 
-def _has_subreaper() -> bool:
-    return os.path.exists("/proc/self/stat")  # noqa: PTH110 - Linux with a process table to look at
-
-
 def _ways_past_the_supervisor(confined: bool) -> tuple[str, ...]:
     """How code could strike its keeper or its host from inside, on this host and as this user."""
     gaps: list[str] = []
+    if sys.platform != "linux":
+        gaps.append("a descendant that opens a session of its own outlives the run: no subreaper here")
     if not confined:
         gaps.append(
             "code can signal and trace its supervisor: this kernel has no Landlock scopes (Linux 6.12)"

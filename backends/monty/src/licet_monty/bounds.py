@@ -3,15 +3,19 @@
 Rules this module keeps:
 
 - every limit that Monty has is set; where the plan states none, a default holds;
-- memory and time limits are shortened by a random amount that the code can't learn (exceeding one ends the
-  run at once, uncatchable), and Monty's message spells the limit: so `raise MemoryError("memory limit
-  exceeded: …")` passes for a limit with odds of one in tens of thousands, for one single try a run;
-- time spent in Monty's interpreter counts against `cpu_time`; all time counts against `wall_time`.
+- what the code raises has a traceback, what Monty raises at a time limit has none: so `raise TimeoutError`
+  never passes for a limit;
+- what Monty raises at a memory limit has one, but its message spells the limit, which is shortened by a
+  random amount that the code can't learn (exceeding it ends the run at once, uncatchable): so code that says
+  Monty's words passes for a limit with odds of one in tens of thousands, at one single try a run;
+- `wall_time` counts all time; `cpu_time` counts processor time of the worker where the kernel tells that of
+  another process (Linux), elsewhere the time in which the interpreter runs.
 """
 
 from __future__ import annotations
 
 import secrets
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +25,9 @@ from licet.request import Limits
 if TYPE_CHECKING:
     from pydantic_monty import ResourceLimits
 
+CPU_CLOCK = sys.platform == "linux"
+"""Whether the processor time of a worker can be read."""
+
 WALL_S = 60.0
 MEMORY_BYTES = 128 << 20
 RECURSION = 1000
@@ -29,26 +36,31 @@ ACCESSES = 10_000
 SUSPENSIONS = 1_000_000
 
 _MEMORY_JITTER = 1 << 16
-_TIME_JITTER_NS = 1_000_000
+_SHORTEST_S = 0.001  # Monty counts in milliseconds, and takes less for none at all
+_TIME = ("feed time limit exceeded: ", "turn time limit exceeded: ")
+_MEMORY = "memory limit exceeded: "
 _HARD_MEMORY = "the worker exceeded its memory limit and was terminated"
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What holds for one session: durations in seconds, the interpreter's time in ns, memory in bytes."""
+    """What holds for one session: durations in seconds, memory in bytes.
+
+    `cpu` is None where `wall` is reached first anyway. `interpreter` is the limit of Monty's own clock.
+    """
 
     wall: float
-    interpreter_ns: int
+    cpu: float | None
+    interpreter: float
     interpreter_cause: Termination
     memory: int
     recursion: int
 
     def limits(self) -> ResourceLimits:
         """The same in Monty's words."""
-        seconds = self.interpreter_ns / 1e9
         return {
-            "max_feed_duration_secs": seconds,
-            "max_turn_duration_secs": seconds,
+            "max_feed_duration_secs": self.interpreter,
+            "max_turn_duration_secs": self.interpreter,
             "max_memory": self.memory,
             "max_recursion_depth": self.recursion,
             "max_suspensions": SUSPENSIONS,
@@ -56,17 +68,18 @@ class Bounds:
         }
 
     def cause(self, kind: str, message: str, *, framed: bool) -> Termination | None:
-        """Say which limit an exception tells of, None if it is the code's own.
-
-        `framed` says whether it has a traceback, which whatever the code raises has.
-        """
+        """Say which limit an exception tells of, None if it is the code's own; `framed`: has a traceback."""
         if kind == "MemoryError":
-            soft = message.startswith("memory limit exceeded: ") and message.endswith(f" > {self.memory} bytes")
+            soft = message.startswith("memory limit exceeded: ") and message.endswith(
+                f" > {self.memory} bytes"
+            )
             hard = message == _HARD_MEMORY and not framed
             return Termination.memory_limit if soft or hard else None
-        if kind == "TimeoutError" and not framed and message.endswith(f" > {spell(self.interpreter_ns)}"):
+        if framed:
+            return None
+        if kind == "TimeoutError" and message.startswith(_TIME):
             return self.interpreter_cause
-        if kind == "RuntimeError" and not framed and message.startswith("suspension limit "):
+        if kind == "RuntimeError" and message.startswith("suspension limit "):
             return Termination.tool_limit
         return None
 
@@ -74,23 +87,14 @@ class Bounds:
 def bounds(limits: Limits) -> Bounds:
     """Return what a plan's limits mean for a session."""
     wall = limits.wall_time or WALL_S
-    interpreter = min(wall, limits.cpu_time or wall)
+    cpu = limits.cpu_time if limits.cpu_time is not None and limits.cpu_time < wall else None
+    watched = cpu is None or CPU_CLOCK
     memory = limits.memory or MEMORY_BYTES
-    time_ns = round(interpreter * 1e9)
     return Bounds(
         wall=wall,
-        interpreter_ns=time_ns - secrets.randbelow(min(_TIME_JITTER_NS, time_ns // 16 + 1)),
-        interpreter_cause=Termination.cpu_limit if interpreter < wall else Termination.timeout,
+        cpu=cpu,
+        interpreter=max(wall if watched else cpu or wall, _SHORTEST_S),
+        interpreter_cause=Termination.timeout if watched else Termination.cpu_limit,
         memory=memory - secrets.randbelow(min(_MEMORY_JITTER, memory // 16 + 1)),
         recursion=min(limits.recursion or RECURSION, MOST_RECURSION),
     )
-
-
-def spell(nanoseconds: int) -> str:
-    """Write a duration as Monty's messages do: `2s`, `1.999999347s`, `199.5ms`."""
-    for unit, size in (("s", 10**9), ("ms", 10**6), ("µs", 10**3), ("ns", 1)):
-        if nanoseconds >= size:
-            whole, rest = divmod(nanoseconds, size)
-            fraction = f"{rest:0{len(str(size)) - 1}d}".rstrip("0") if rest else ""
-            return f"{whole}.{fraction}{unit}" if fraction else f"{whole}{unit}"
-    return "0ns"

@@ -74,7 +74,9 @@ class Bridge:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=JOIN_S)
 
-    def _start(self, make: Callable[[], Coroutine[Any, Any, T]], answer: concurrent.futures.Future[T]) -> None:
+    def _start(
+        self, make: Callable[[], Coroutine[Any, Any, T]], answer: concurrent.futures.Future[T]
+    ) -> None:
         if answer.done():
             return
         task = self._loop.create_task(make())

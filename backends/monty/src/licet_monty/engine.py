@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Protocol
 
 from licet.backend import Termination
+
+from licet_monty.bounds import Bounds
 from licet_monty.pool import Pool, Pools
 from licet_monty.threads import Threads
 from licet_monty.watchdog import Watchdog
@@ -44,7 +46,7 @@ class Engine:
         self.threads = Threads("licet-monty")
         self.watchdog = Watchdog()
         self._runs: set[Stoppable] = set()
-        self._workers: dict[Worker, Pool] = {}
+        self._workers: set[Worker] = set()
         self._guard = threading.Lock()
         _engines.add(self)
 
@@ -58,23 +60,33 @@ class Engine:
         with self._guard:
             self._runs.discard(run)
 
-    def took(self, worker: Worker, pool: Pool) -> None:
-        """Note a worker that was checked out of `pool`."""
+    def checkout(self, pool: Pool, bounds: Bounds) -> Worker:
+        """Take a worker of `pool`, whose slot is held; blocks.
+
+        Raises:
+            LaunchFailed: none could be started.
+        """
+        worker = pool.checkout(bounds)
         with self._guard:
-            self._workers[worker] = pool
+            self._workers.add(worker)
+        return worker
 
     def give_back(self, pool: Pool, worker: Worker | None) -> None:
-        """Hand a worker and its slot back; blocks a little, raises nothing of Monty's."""
+        """Hand a worker and its slot back; blocks a little."""
         try:
             if worker is not None:
                 worker.close()
         finally:
-            with self._guard:
-                if worker is not None:
-                    self._workers.pop(worker, None)
+            if worker is not None:
+                with self._guard:
+                    self._workers.discard(worker)
             pool.slots.release()
-            for surplus in self.pools.leave(pool):
-                surplus.close()
+            self.leave(pool)
+
+    def leave(self, pool: Pool) -> None:
+        """End one use of `pool`, and close the pools that are one too many."""
+        for surplus in self.pools.leave(pool):
+            self.threads.submit(surplus.close)
 
     def close(self) -> None:
         """End runs, workers and threads; blocks."""

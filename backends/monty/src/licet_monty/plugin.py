@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from licet.backend import Backend
 from licet.hookspecs import hookimpl
+
 from licet_monty.backend import MontyBackend
 
 

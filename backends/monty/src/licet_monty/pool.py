@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from licet.errors import LaunchFailed
+
 from licet_monty.bounds import Bounds
 from licet_monty.slots import Slots
 from licet_monty.worker import Worker
@@ -49,7 +50,7 @@ class Pool:
         Raises:
             LaunchFailed: none could be started.
         """
-        return Worker(self._started(), bounds)
+        return Worker(self.start(), bounds)
 
     def close(self) -> None:
         """End all workers; none is checked out any more."""
@@ -58,13 +59,23 @@ class Pool:
         if monty is not None:
             monty.__exit__(None, None, None)
 
-    def _started(self) -> Monty:
+    @property
+    def started(self) -> bool:
+        """Whether there is a warm worker, or was one."""
+        return self.monty is not None
+
+    def start(self) -> Monty:
+        """Start the first worker, if that has not happened; blocks.
+
+        Raises:
+            LaunchFailed: it could not be started.
+        """
         with self._guard:
             if self.monty is None:
-                self.monty = self._start()
+                self.monty = self._spawn()
             return self.monty
 
-    def _start(self) -> Monty:
+    def _spawn(self) -> Monty:
         try:
             from pydantic_monty import Monty  # 50 ms: paid by whoever opens a sandbox, by nobody else
 

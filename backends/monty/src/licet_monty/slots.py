@@ -22,12 +22,16 @@ class Slots:
         self._waiting: deque[concurrent.futures.Future[None]] = deque()
         self._guard = threading.Lock()
 
-    async def acquire(self, timeout: float) -> None:
-        """Take a slot.
+    def take(self) -> bool:
+        """Take a slot if one is free and nobody waits for it."""
+        with self._guard:
+            if not self._free or self._waiting:
+                return False
+            self._free -= 1
+            return True
 
-        Raises:
-            TimeoutError: none became free within `timeout` seconds.
-        """
+    async def acquire(self) -> None:
+        """Take a slot; waits as long as the caller lets it."""
         with self._guard:
             if self._free and not self._waiting:
                 self._free -= 1
@@ -35,8 +39,7 @@ class Slots:
             ticket: concurrent.futures.Future[None] = concurrent.futures.Future()
             self._waiting.append(ticket)
         try:
-            async with asyncio.timeout(timeout):
-                await asyncio.wrap_future(ticket)
+            await asyncio.wrap_future(ticket)
         except BaseException:
             if not ticket.cancel() and not ticket.cancelled():
                 self.release()  # it was granted in the very moment of giving up

@@ -30,9 +30,13 @@ class Threads:
         self._idle = threading.Semaphore(0)
         self._guard = threading.Lock()
         self._threads: list[threading.Thread] = []
+        self._closed = False
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Run `job`, which raises nothing, on some thread."""
+        """Run `job`, which raises nothing, on some thread; on this one after `close`."""
+        if self._closed:
+            job()
+            return
         if not self._idle.acquire(blocking=False):
             thread = threading.Thread(target=self._work, name=self._name, daemon=True)
             with self._guard:
@@ -59,6 +63,7 @@ class Threads:
     def close(self, timeout: float) -> bool:
         """End idle threads, and wait up to `timeout` seconds a thread for busy ones; True if all ended."""
         with self._guard:
+            self._closed = True
             threads = tuple(self._threads)
         for _ in threads:
             self._jobs.put(None)

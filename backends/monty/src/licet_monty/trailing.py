@@ -6,16 +6,17 @@ that holds forty levels of shared tuples is hashed for hours, inside one C call 
 - the last expression is bound to a name, in place, so that no line moves; what then crosses is text;
 - text comes from an f-string, which yields `str` whatever the code has done to any name: code can forge what
   its own value says, not what kind of thing reaches the host;
-- a small number crosses at once; for all else `value` asks the session a second time.
+- a number or a short text crosses at once; for all else `value` asks the session a second time.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from typing import Any
 
 VALUE = "__licet_value__"
-NUMBERS = {"__licet_int__": int, "__licet_float__": float}
+INPUTS: dict[str, Any] = {"__licet_int__": int, "__licet_float__": float, "__licet_str__": str}
 """Inputs that the rewritten code needs: built-in types under names that code has no reason to touch."""
 
 _EPILOGUE = f"""
@@ -25,10 +26,13 @@ match {VALUE}:
         __licet_text__ = "None"
     case __licet_int__() | __licet_float__() if -1e15 < {VALUE} < 1e15:
         __licet_text__ = f"{{{VALUE}!r}}"
-f"{{__licet_text__:.40}}"
+    case __licet_str__() if {VALUE}.count("") < 200:
+        __licet_text__ = f"{{{VALUE}!r}}"
+f"{{__licet_text__:.250}}"
 """
 _NAMED_CHARACTER = re.compile(r"\\N\{[^}\n]*\}")
 _ESCAPE = re.compile(r"\\[^\n]")
+_SIMPLE_TEXT = re.compile(r"'[^'\\]*'")
 _WORDS: dict[str, bool | None] = {"None": None, "True": True, "False": False}
 
 
@@ -48,12 +52,14 @@ def keep_value(code: str) -> str | None:
     return "\n".join(lines) + _EPILOGUE
 
 
-def small(text: object) -> tuple[bool, None | bool | int | float]:
+def small(text: object) -> tuple[bool, bool | int | float | str | None]:
     """Read what the rewritten code yielded: whether it is the whole value, and the value."""
     if not isinstance(text, str) or not text:
         return False, None
     if text in _WORDS:
         return True, _WORDS[text]
+    if _SIMPLE_TEXT.fullmatch(text):
+        return True, text[1:-1]
     try:
         return True, float(text) if set(text) & set(".en") else int(text)
     except ValueError:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -20,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from licet.errors import LaunchFailed
-from licet_monty.bounds import Bounds
+
+from licet_monty.bounds import CPU_CLOCK, Bounds
 
 if TYPE_CHECKING:
     from pydantic_monty import Monty, MontySession
@@ -35,11 +35,13 @@ class Worker:
         Raises:
             LaunchFailed: none could be started.
         """
+        import pydantic_monty
+
         self.bounds = bounds
-        self.session: MontySession = monty.checkout(limits=bounds.limits())
+        self.session: MontySession = monty.checkout(limits=bounds.limits(), os_policy={"sleep": "call_host"})
         try:
             self.session.__enter__()
-        except (RuntimeError, OSError) as problem:  # a TimeoutError is an OSError
+        except (pydantic_monty.MontyError, RuntimeError, OSError) as problem:  # a TimeoutError is an OSError
             raise LaunchFailed(f"Monty gave no worker: {problem}") from None
         self.doomed = False
         self._guard = threading.Lock()
@@ -62,7 +64,7 @@ class Worker:
 
     def cpu_time(self) -> float | None:
         """Seconds of processor time that the process has used in its life; None where that can't be read."""
-        if self._pid is None or sys.platform != "linux":
+        if self._pid is None or not CPU_CLOCK:
             return None
         try:
             return time.clock_gettime(~self._pid << 3 | 2)  # the clock that clock_getcpuclockid(3) names
@@ -118,12 +120,12 @@ def _read(process: Path) -> Mapping[str, str]:
         status = dict(
             line.split(":", 1) for line in (process / "status").read_text().splitlines() if ":" in line
         )
-        binary = os.readlink(process / "exe")
+        binary = (process / "exe").readlink().name
     except (OSError, UnicodeDecodeError):
         return {}
     return {
         "environment_allowlist": f"the worker's own environment holds {variables} variables",
-        "process_isolation": f"worker {process.name} runs {Path(binary).name} as uid {status['Uid'].split()[1]}",
+        "process_isolation": f"worker {process.name} runs {binary} as uid {status['Uid'].split()[1]}",
         "privilege_drop": f"effective capabilities {status['CapEff'].strip()}",
         "syscall_filter": f"seccomp mode {status['Seccomp'].strip()}",
     }

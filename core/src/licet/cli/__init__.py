@@ -42,7 +42,7 @@ def licet() -> None:
 
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line and exit with the code that the documentation states."""
-    from licet.cli.terminal import fail, unbreakable_streams
+    from licet.cli.terminal import fail, say, unbreakable_streams
     from licet.errors import LicetError
 
     unbreakable_streams()
@@ -55,6 +55,7 @@ def main(arguments: list[str] | None = None) -> Any:
         problem.show()
         code = problem.exit_code
     except (click.Abort, KeyboardInterrupt):
+        say("✗ cancelled; what had begun is recorded, see `licet audit list`")
         code = 130
     except BrokenPipeError:
         sys.stderr.close()

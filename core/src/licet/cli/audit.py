@@ -155,7 +155,9 @@ def _select(reader: AuditReader, run: str) -> tuple[Record, ...]:
         return reader.records_of(run.upper())
     found = tuple(record for record in reader.records() if str(record.seq) == run[1:])
     if not found:
-        raise UsageError(f"there is no record `{run}` in this log", advice="`licet audit list` shows the last ones")
+        raise UsageError(
+            f"there is no record `{run}` in this log", advice="`licet audit list` shows the last ones"
+        )
     return found
 
 

@@ -55,7 +55,7 @@ def of_result(result: ExecutionResult, stack: PolicyStack) -> Card:
     else:
         rows += [("because", result.detail)] if result.detail else []
         rows += [("you can", result.advice)] if result.advice else []
-        rows += list(_used(result)) if result.backend else []
+        rows += _used(result)
     heading = _HEADINGS.get(result.termination, result.termination.value)
     if result.termination is Termination.audit_unavailable and result.backend is not None:
         heading = "the code ran, but its result could not be recorded"
@@ -86,15 +86,18 @@ def _failed_heading(result: ExecutionResult) -> str:
 
 
 def _ran(result: ExecutionResult) -> Iterable[tuple[str, str]]:
-    if result.decision is not None:
+    if result.decision is not None and result.backend is not None:
         yield from _opened(result.decision)
     if result.detail:
         yield "note", result.detail
+    if result.advice:
+        yield "you can", result.advice
     yield from _used(result)
 
 
 def _used(result: ExecutionResult) -> Iterable[tuple[str, str]]:
-    assert result.backend is not None
+    if result.backend is None:
+        return
     yield "sandbox", f"{result.backend.name}, {_walls(result.backend.isolation)}"
     usage = result.usage
     parts = [units.show_duration(usage.wall_time)]
@@ -121,13 +124,17 @@ def _walls(isolation: str) -> str:
 
 
 def _opened(explanation: Explanation) -> Iterable[tuple[str, str]]:
+    chosen = explanation.selection.chosen
+    allowed = [v for v in explanation.verdicts if v.intent.action != "run" and v.effect == "allow"]
+    opens = chosen.descriptor.opens if chosen else frozenset()
+    opened = [verdict for verdict in allowed if verdict.intent.action in opens]
     label = "opened"
-    for verdict in explanation.verdicts:
-        intent = verdict.intent
-        if intent.action != "run" and verdict.effect == "allow":
-            by = f"  {verdict.by[0]}" if verdict.by else ""
-            yield label, f"{intent}{by}"
-            label = ""
+    for verdict in opened:
+        by = f"  {verdict.by[0]}" if verdict.by else ""
+        yield label, f"{verdict.intent}{by}"
+        label = ""
+    if closed := [str(verdict.intent) for verdict in allowed if verdict.intent.action not in opens]:
+        yield "not opened", f"{', '.join(closed)}: allowed, but this sandbox opens less"
 
 
 def _sandbox(explanation: Explanation) -> str:

@@ -44,8 +44,9 @@ def show_card(card: Card) -> None:
     note = click.style(_clean(card.note), dim=True) if card.note else ""
     gap = " " * max(2, 33 - len(card.heading) - 2) if note else ""
     say(head + gap + note)
+    width = max((len(label) + 2 for label, _ in card.rows), default=0)
     for label, text in card.rows:
-        name = click.style(f"{_clean(label):<{_LABEL_WIDTH}}", dim=True)
+        name = click.style(f"{_clean(label):<{max(width, _LABEL_WIDTH)}}", dim=True)
         say(f"  {name}{_clean(text)}".rstrip())
 
 

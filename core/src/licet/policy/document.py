@@ -10,7 +10,6 @@ Rules this module keeps:
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,7 +114,7 @@ class PolicyDocument(_Strict):
     @field_validator("licet", mode="before")
     @classmethod
     def _version(cls, value: object) -> object:
-        if value is not True and value == 1:
+        if type(value) is int and value == 1:
             return value
         raise ValueError(f"this licet reads version 1, found `{value}`")
 
@@ -133,7 +132,7 @@ class PolicyDocument(_Strict):
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ValueError("expected a file, or a list of files")
         base = _context(info).base
-        return tuple(name if name.startswith(PACK_PREFIX) else os.path.join(base, name) for name in names)
+        return tuple(name if name.startswith(PACK_PREFIX) else str(base / name) for name in names)
 
     @field_validator("extends")
     @classmethod
@@ -150,6 +149,11 @@ class PolicyDocument(_Strict):
                 _check_variable(name, content)
         return value
 
+    @property
+    def entries(self) -> tuple[Pattern, ...]:
+        """All entries, whatever their effect."""
+        return (*self.allow, *self.ask, *self.deny)
+
     def of(self, effect: Effect) -> tuple[Pattern, ...]:
         """The entries of one effect."""
         return {"allow": self.allow, "ask": self.ask, "deny": self.deny}[effect]
@@ -158,10 +162,21 @@ class PolicyDocument(_Strict):
         """Whether `allow` or `ask` says anything of `action`."""
         return any(entry.action == action for entry in (*self.allow, *self.ask))
 
+    def leaves_nothing(self, entry: Pattern) -> bool:
+        """Whether this document, as a bound, denies every target of another document's `entry`."""
+        if any(denial.shadows(entry) for denial in self.deny):
+            return True
+        mine = [one for one in (*self.allow, *self.ask) if one.action == entry.action]
+        return bool(mine) and entry.target is not None and not any(one.touches(entry.target) for one in mine)
+
+    @property
+    def names_workdir(self) -> bool:
+        """Whether the path word `workdir` stands in any entry."""
+        return any(entry.names_workdir for entry in self.entries)
+
     def bind(self, workdir: str) -> PolicyDocument:
         """This document with the path word `workdir` standing for a directory."""
-        entries = (*self.allow, *self.ask, *self.deny)
-        if not any(entry.names_workdir for entry in entries):
+        if not self.names_workdir:
             return self
         bound = {
             effect: tuple(entry.bind(workdir) for entry in getattr(self, effect))

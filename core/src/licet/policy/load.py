@@ -4,17 +4,20 @@ Rules this module keeps:
 
 - only the root grants; its `within`, theirs, and every managed file are bounds;
 - a bound that can't be read refuses every run: the error is raised, never skipped;
-- `extends` and `within` must not run in circles; an entry that can never matter is an error here.
+- `extends` and `within` must not run in circles; an entry that can never matter is an error here, one that
+  a bound leaves nothing of is a warning;
+- every file that was read is sealed, and every link on the way to it: no policy opens them.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from licet import paths
 from licet.errors import InvalidPolicy, Position
 from licet.policy.document import PACK_PREFIX, PolicyDocument, build, join
 from licet.policy.patterns import Pattern
@@ -53,85 +56,108 @@ def load_stack(root: str | Path, source: PolicySource, *, sealed: Iterable[Path]
         InvalidPolicy: any of the files is missing, unreadable or wrong.
     """
     reader = _Reader(source)
-    document = reader.read(str(root), Position("command line"))
-    bounds = reader.bounds(document)
+    document = reader.read(str(root))
     _refuse_unpassable(document, source.may_pass)
-    closed = dict.fromkeys(os.path.realpath(path) for path in (*sealed, source.managed, *reader.files))
-    return PolicyStack(root=document, bounds=bounds, sealed=tuple(closed), warnings=())
+    for path in (*sealed, source.managed):
+        reader.seal(str(path))
+    bounds = tuple(reader.bounds.values())
+    return PolicyStack(document, bounds, tuple(reader.sealed), tuple(_warnings(document, bounds)))
 
 
 class _Reader:
-    """One load: remembers which files it has read."""
+    """One load: remembers the bounds it has read, and what no policy may open because of that."""
 
     def __init__(self, source: PolicySource) -> None:
         self._source = source
-        self.files: list[Path] = []
+        self.bounds: dict[Path, PolicyDocument] = {}
+        self.sealed: dict[str, None] = {}
 
-    def read(self, name: str, asked_at: Position) -> PolicyDocument:
+    def read(self, name: str) -> PolicyDocument:
+        """The root `name`, after its bounds and the managed ones were read too."""
+        asked_at = Position("command line")
+        root = self._locate(name, asked_at)
+        document = self._document(name, asked_at)
+        for bound in document.within:
+            self._bound(bound, Position(document.file), (root,))
+        for managed in self._managed():
+            self._bound(managed, Position(str(self._source.managed)), ())
+        return document
+
+    def seal(self, name: str) -> str:
+        """Close a path, and every link on the way to it, since whoever replaces one redirects the path."""
+        try:
+            absolute = os.path.join(os.getcwd(), name)  # noqa: PTH109, PTH118
+            ends = paths.canonical(absolute, base="/")
+            self.sealed |= dict.fromkeys((*paths.links(absolute), ends))
+            return ends
+        except ValueError as problem:
+            raise InvalidPolicy(f"the path `{name}` can't be used: {problem}") from None
+
+    def _bound(self, name: str, asked_at: Position, chain: tuple[Path, ...]) -> None:
+        path = self._locate(name, asked_at)
+        _refuse_circle("within", chain, path, asked_at)
+        if path in self.bounds:
+            return
+        if len(self.bounds) >= MAX_DOCUMENTS:
+            raise InvalidPolicy(f"more than {MAX_DOCUMENTS} bounds", where=asked_at)
+        self.bounds[path] = document = self._document(name, asked_at)
+        for inner in document.within:
+            self._bound(inner, Position(document.file), (*chain, path))
+
+    def _document(self, name: str, asked_at: Position) -> PolicyDocument:
         document = self._extended(name, asked_at, ())
         _refuse_dead_entries(document)
         return document
 
     def _extended(self, name: str, asked_at: Position, chain: tuple[Path, ...]) -> PolicyDocument:
         path = self._locate(name, asked_at)
-        if path in chain:
-            circle = " → ".join(str(link) for link in (*chain, path))
-            raise InvalidPolicy(f"`extends` runs in a circle: {circle}", where=asked_at)
-        self.files.append(path)
+        _refuse_circle("extends", chain, path, asked_at)
         shown = name if name.startswith(PACK_PREFIX) else str(path)
-        document = build(load(_text(path, asked_at), shown), file=shown, base=path.parent)
+        tree = load(_content(path, asked_at), shown)
+        document = build(tree, file=shown, base=path.parent)
         if document.extends is None:
             return document
-        parent = self._extended(document.extends, Position(shown), (*chain, path))
-        return join(document, parent)
+        here = Position(shown, *tree.places["extends"])
+        return join(document, self._extended(document.extends, here, (*chain, path)))
 
-    def bounds(self, root: PolicyDocument) -> tuple[PolicyDocument, ...]:
-        """All bounds: what `within` names, transitively, then the managed ones; each once."""
-        found: dict[Path, PolicyDocument] = {}
-        pending = [(Path(name), Position(root.file)) for name in root.within]
-        pending += [(path, Position(str(path))) for path in self._managed()]
-        while pending:
-            path, asked_at = pending.pop(0)
-            if path in found:
-                continue
-            if len(found) >= MAX_DOCUMENTS:
-                raise InvalidPolicy(f"more than {MAX_DOCUMENTS} bounds", where=asked_at)
-            found[path] = document = self.read(str(path), asked_at)
-            pending += [(Path(name), Position(document.file)) for name in document.within]
-        return tuple(found.values())
-
-    def _managed(self) -> list[Path]:
+    def _managed(self) -> list[str]:
+        directory = self._source.managed
         try:
-            return sorted(Path(os.path.realpath(p)) for p in self._source.managed.glob("*.yaml"))
+            return sorted(str(path) for path in directory.iterdir() if path.name.endswith(".yaml"))
+        except FileNotFoundError:
+            return []
         except OSError as problem:
             raise InvalidPolicy(
-                f"the managed policies can't be listed: {problem.strerror}",
-                where=Position(str(self._source.managed)),
+                f"the managed policies can't be listed: {(problem.strerror or str(problem)).lower()}",
+                where=Position(str(directory)),
                 advice="ask the administrator of this machine; nothing runs without them",
             ) from None
 
     def _locate(self, name: str, asked_at: Position) -> Path:
+        """The file that `name` ends at; it is sealed from here on."""
         if not name.startswith(PACK_PREFIX):
-            return Path(os.path.realpath(name))
+            return Path(self.seal(name))
         pack = name.removeprefix(PACK_PREFIX)
         if pack not in self._source.packs:
             known = ", ".join(f"`{PACK_PREFIX}{known}`" for known in sorted(self._source.packs))
             advice = f"known packs are {known}" if known else "install `licet-policies`"
             raise InvalidPolicy(f"there is no policy pack `{name}`", where=asked_at, advice=advice)
-        return self._source.packs[pack]
+        return Path(self.seal(str(self._source.packs[pack])))
 
 
-def _text(path: Path, asked_at: Position) -> str:
+def _refuse_circle(key: str, chain: tuple[Path, ...], path: Path, asked_at: Position) -> None:
+    if path in chain:
+        circle = " → ".join(str(link) for link in (*chain, path))
+        raise InvalidPolicy(f"`{key}` runs in a circle: {circle}", where=asked_at)
+
+
+def _content(path: Path, asked_at: Position) -> bytes:
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        raise InvalidPolicy(f"not UTF-8 at byte {problem.start}", where=Position(str(path))) from None
-    except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem)
+            return file.read(MAX_BYTES + 1)
+    except OSError as problem:
         raise InvalidPolicy(
-            f"the policy `{path}` can't be read: {reason[:1].lower()}{reason[1:]}",
+            f"the policy `{path}` can't be read: {(problem.strerror or str(problem)).lower()}",
             where=asked_at,
             advice="name a file that exists, or make one with `licet policy init`",
         ) from None
@@ -158,7 +184,24 @@ def _refuse_dead_entries(document: PolicyDocument) -> None:
                     f"`{entry.effect}: {entry.text}` can never matter: "
                     f"`{cover.effect}: {cover.text}` in {cover.where} covers it",
                     where=entry.where,
-                    advice=f"write `{cover.effect}: {cover.text} except {entry.text.partition(' ')[2]}`, "
-                    f"or take one of the two out",
+                    advice=_way_out(cover, entry),
                 )
         stronger += group
+
+
+def _way_out(cover: Pattern, entry: Pattern) -> str:
+    if entry.target is None:
+        return "take one of the two out"
+    gap = entry.text.partition(" ")[2].strip()
+    return f"write `{cover.effect}: {cover.text} except {gap}`, or take one of the two out"
+
+
+def _warnings(root: PolicyDocument, bounds: Iterable[PolicyDocument]) -> Iterator[str]:
+    """The entries of the root that a bound makes useless; where `workdir` decides, only a run can tell."""
+    for bound in bounds:
+        for entry in (*root.ask, *root.allow):
+            if bound.leaves_nothing(entry) and not (entry.names_workdir or bound.names_workdir):
+                yield (
+                    f"{entry.where}: `{entry.effect}: {entry.text}` opens nothing: "
+                    f"the bound `{bound.name or bound.file}` denies all of it"
+                )

@@ -2,9 +2,11 @@
 
 Rules this module keeps:
 
-- every text, list and mapping knows its line and column;
+- every list and mapping knows the line and column of what stands in it;
 - plain scalars follow the core schema of YAML 1.2, so `no`, `on` and `1_000` are texts;
-- aliases, anchors, explicit tags, duplicate keys, keys that are no text and second documents are refused;
+- aliases, anchors, explicit tags, other versions of YAML, duplicate keys, keys that are no text and second
+  documents are refused;
+- a file is UTF-8, with or without a byte order mark;
 - the size, the depth and the number of nodes are bounded before anything is built.
 """
 
@@ -36,15 +38,6 @@ _CORE: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
 )
 
 
-class Text(str):
-    """A text that knows where it stands."""
-
-    line: int
-    column: int
-
-    __slots__ = ("column", "line")
-
-
 class Items(list[Any]):
     """A list that knows where each item stands, as (line, column)."""
 
@@ -61,21 +54,24 @@ class Fields(dict[str, Any]):
         self.places: dict[str, tuple[int, int]] = {}
 
 
-def load(text: str, file: str) -> Any:
-    """Build the one document in `text`; an empty file is None.
+def load(data: bytes, file: str) -> Any:
+    """Build the one document in `data`; an empty file is None.
 
     Raises:
-        InvalidPolicy: the text is no document of the strict kind above; with file, line and column.
+        InvalidPolicy: the data is no document of the strict kind above; with file, line and column.
     """
-    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+    if len(data) > MAX_BYTES:
         raise InvalidPolicy(f"the file is larger than {MAX_BYTES >> 20} MiB", where=Position(file))
     try:
-        return _Builder(file).build(yaml.parse(text, Loader=_Loader))
+        return _Builder(file).build(yaml.parse(data.decode("utf-8-sig"), Loader=_Loader))
+    except UnicodeDecodeError as problem:
+        line = data.count(b"\n", 0, problem.start) + 1
+        raise InvalidPolicy(f"not UTF-8 at byte {problem.start}", where=Position(file, line)) from None
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark
         where = Position(file, mark.line + 1, mark.column + 1) if mark else Position(file)
         raise InvalidPolicy(f"not valid YAML: {problem.problem}", where=where) from None
-    except (yaml.YAMLError, UnicodeEncodeError):
+    except yaml.YAMLError:
         raise InvalidPolicy(
             "not valid YAML: a character that no YAML file can hold", where=Position(file)
         ) from None
@@ -87,7 +83,7 @@ class _Builder:
     def __init__(self, file: str) -> None:
         self._file = file
         self._stack: list[Items | Fields] = []
-        self._keys: list[Text | None] = []
+        self._keys: list[str | None] = []
         self._nodes = 0
         self._root: Any = None
         self._documents = 0
@@ -102,6 +98,8 @@ class _Builder:
             self._documents += 1
             if self._documents > 1:
                 self._fail("a second document begins here; a policy file holds one", event)
+            if event.version not in (None, (1, 2)):
+                self._fail("the policy language is YAML 1.2", event)
         elif isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             self._fail("anchors and aliases are not part of the policy language", event)
         elif isinstance(event, yaml.ScalarEvent):
@@ -137,8 +135,8 @@ class _Builder:
             top[key] = value
             self._keys[-1] = None
 
-    def _key(self, top: Fields, value: Any, event: Any, place: tuple[int, int]) -> Text:
-        if not isinstance(value, Text):
+    def _key(self, top: Fields, value: Any, event: Any, place: tuple[int, int]) -> str:
+        if not isinstance(value, str):
             self._fail(f"a key has to be a text, not `{value}`; put it in quotes", event)
         if value in top:
             self._fail(f"the key `{value}` stands in line {top.places[value][0]} already", event)
@@ -151,9 +149,7 @@ class _Builder:
             for pattern, convert in _CORE:
                 if pattern.fullmatch(event.value):
                     return convert(event.value)
-        text = Text(event.value)
-        text.line, text.column = event.start_mark.line + 1, event.start_mark.column + 1
-        return text
+        return event.value
 
     def _refuse_tag(self, event: Any) -> None:
         if event.tag is not None:

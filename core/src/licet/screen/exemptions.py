@@ -67,16 +67,22 @@ def _named_getters(call: ast.Call, scope: Scope | None, facts: Facts, known: Res
 
 
 def _vars_of_object(call: ast.Call, scope: Scope | None, facts: Facts, known: Resolver) -> bool:
-    """`vars(name)` of an object that the code has, or `vars()` inside a function."""
+    """`vars(name)` of an object that the code made, or `vars()` inside a function."""
     if not call.args and not call.keywords:
         return _inside_function(call, scope, facts, known)
     target = call.args[0] if len(call.args) == 1 else None
-    return isinstance(target, ast.Name) and target.id in facts.times_bound and not known.paths(target)
+    if not isinstance(target, ast.Name) or target.id not in facts.times_bound or known.paths(target):
+        return False
+    value = known.value(target)
+    maker = value.func if isinstance(value, ast.Call) else value
+    of_builtin = isinstance(maker, ast.Name) and maker.id not in facts.times_bound
+    return not of_builtin and not known.holds_modules(as_attributes=True)
 
 
 def _inside_function(call: ast.Call, scope: Scope | None, facts: Facts, known: Resolver) -> bool:
-    """`locals()` where it holds the names of a function and not those of the module."""
-    return not call.args and scope is not None and scope.in_function()
+    """`locals()` where it holds the names of a function, none of them a module."""
+    in_function = not call.args and scope is not None and scope.in_function()
+    return in_function and not known.holds_modules(as_attributes=False)
 
 
 def _plain_exit(call: ast.Call, scope: Scope | None, facts: Facts, known: Resolver) -> bool:

@@ -74,7 +74,7 @@ class Facts:
     bases: set[ast.expr] = field(default_factory=set)
     called: dict[ast.expr, ast.Call] = field(default_factory=dict)
     carried: set[ast.expr] = field(default_factory=set)
-    compared: set[ast.expr] = field(default_factory=set)
+    compared: set[ast.expr] = field(default_factory=set)  # by identity, or as a truth value
     eager: set[ast.expr] = field(default_factory=set)
 
     def feature(self, name: str, line: int) -> None:

@@ -58,6 +58,7 @@ FEATURES: Mapping[str, str] = MappingProxyType(
         "nonlocal_statement": "`nonlocal`",
         "exception_arguments": "an exception made with several arguments, or with one that is no text",
         "function_attribute": "an attribute set on a function, or a name read from one, such as `f.__name__`",
+        "type_method": "a method taken from a built-in type, such as `str.strip` or `int.from_bytes`",
         "special_attribute": "a special attribute read from an object, such as `f.__doc__`",
         **{
             f"defines:{name}": f"a class that defines the special method `{name}`"

@@ -17,13 +17,13 @@ from licet.screen.exemptions import CHECKS, readable, storable
 from licet.screen.facts import Facts, Scope
 from licet.screen.findings import Findings
 from licet.screen.modules import MEMBERS_NAMED_LIKE_MODULES, RULES, SUBMODULES
-from licet.screen.names import FORMATTERS, INERT, INTERNAL_KEYS, METHODS, OWN_CLASS_ONLY
+from licet.screen.names import FORMATTERS, INERT, INERT_FIRST, INTERNAL_KEYS, METHODS, OWN_CLASS_ONLY
 from licet.screen.resolve import Resolver, canonical
 from licet.screen.rules import HARMLESS, Rule, nearest
 from licet.screen.targets import wishes
 
 _JUDGED_BUILTINS = frozenset(path.partition(".")[2] for path in RULES if path.startswith("builtins."))
-_FIELD = re.compile(r"\{[^{}]*?\.\s*(\w+)[^{}]*\}?")
+_FIELD = re.compile(r"\{[^{}]*[.\[][^{}]*")
 _FIELD_NAMES = re.compile(r"\.\s*(\w+)|\[\s*(\w+)\s*\]")
 _FUTURE = "__future__"
 
@@ -71,9 +71,9 @@ class _Judgement:
                 self._import_star(module, node)
             elif path in SUBMODULES:
                 self.module(path, node)
-            elif self._denied(path):
+            elif path in self.denied:
                 self.findings.refuse("module_denied", node.lineno, f"`{path[:80]}`")
-            elif nearest(RULES, module) is None or not RULES.get(module, HARMLESS).violation:
+            elif not RULES.get(module, HARMLESS).violation:
                 self.imported_member(path, node)
 
     def _import_star(self, module: str, node: ast.ImportFrom) -> None:
@@ -117,26 +117,24 @@ class _Judgement:
     # names and members
 
     def rule(self, path: str) -> Rule:
-        """The rule of a path; members of modules that have none are judged by their form."""
-        rule = nearest(RULES, path)
-        if rule is not None:
-            return rule
+        """The rule of a path: its own, else what the form of a module's member says, else its ancestor's."""
+        own = RULES.get(path)
+        if own is not None:
+            return own
         module, _, member = path.rpartition(".")
-        if module.partition(".")[0] not in sys.stdlib_module_names or not self.known.is_module(module):
-            return HARMLESS
-        special = member.startswith("__") and member.endswith("__")
-        if member.startswith("_") and not special:
-            return Rule(violation="indirect_module")
-        named_like_module = member in sys.stdlib_module_names and path not in MEMBERS_NAMED_LIKE_MODULES
-        if named_like_module and path not in SUBMODULES and not self.known.is_module(path):
-            return Rule(violation="indirect_module")
-        return HARMLESS
+        if module.partition(".")[0] in sys.stdlib_module_names and self.known.is_module(module):
+            special = member.startswith("__") and member.endswith("__")
+            if member.startswith("_") and not special:
+                return Rule(violation="indirect_module")
+            named_like_module = member in sys.stdlib_module_names and path not in MEMBERS_NAMED_LIKE_MODULES
+            if named_like_module and not self.known.is_module(path):
+                return Rule(violation="indirect_module")
+        return nearest(RULES, path) or HARMLESS
 
     def names(self) -> None:
         for node, scope in self.facts.loads:
             for path in self.known.paths(node):
-                if "." in path or not self.known.is_module(path):
-                    self.use(path, node, scope)
+                self.use(path, node, scope)
             if node.id in _JUDGED_BUILTINS and not self.facts.shadowed(
                 node.id, scope, (node.lineno, node.col_offset)
             ):
@@ -236,12 +234,19 @@ class _Judgement:
         """Expressions whose value goes nowhere: arguments of `print` and the like, and comparisons."""
         found: set[ast.expr] = set()
         for node, _ in self.facts.calls:
-            if isinstance(node.func, ast.Name) and (node.func.id in INERT or node.func.id.endswith("attr")):
-                found.update(node.args[:1] if node.func.id.endswith("attr") else node.args)
+            name = node.func.id if isinstance(node.func, ast.Name) else ""
+            if name in self.facts.times_bound:
+                continue
+            if name in INERT:
+                found.update(node.args)
+            elif name in INERT_FIRST:
+                found.update(node.args[:1])
         return found | self.facts.compared
 
     def handed_on(self) -> None:
         facts = self.facts
+        if not facts.imports:
+            return
         values: list[ast.expr] = [node for node, _ in facts.loads]
         values += [node for node in facts.attributes if isinstance(node.ctx, ast.Load)]
         values += facts.walruses
@@ -279,7 +284,7 @@ class _Judgement:
             for field in _FIELD.finditer(text):
                 for attribute, key in _FIELD_NAMES.findall(field[0]):
                     if (attribute and not readable(attribute)) or key in INTERNAL_KEYS:
-                        self.findings.refuse("format_field", node.lineno, f"field `{field[0][:60]}`")
+                        self.findings.refuse("format_field", node.lineno, f"field `{field[0][:60]}}}`")
 
 
 def _end_line(node: ast.expr) -> int:

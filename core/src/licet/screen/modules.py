@@ -52,9 +52,10 @@ _state(
     "os.path.*",
 )
 _state(_refused("ambient_state"), "os.path.{expanduser expandvars}")
+_state(_does("read", "directory", 0, "path"), "os.{listdir scandir walk fwalk}")
 _state(
     _does("read", "path"),
-    "os.{listdir scandir walk fwalk stat lstat access readlink statvfs getxattr listxattr pathconf chdir}",
+    "os.{stat lstat access readlink statvfs getxattr listxattr pathconf chdir}",
     "os.path.{exists lexists isfile isdir islink ismount isjunction getsize getmtime getatime getctime}",
     "os.path.{realpath}",
 )

@@ -75,8 +75,11 @@ INTERNAL_KEYS: frozenset[str] = words(
 FORMATTERS: frozenset[str] = words("format format_map vformat get_field")
 """Methods that read attributes by the text of a format string."""
 
-INERT: frozenset[str] = words("print repr str id dir hasattr isinstance callable type bool len hash format")
+INERT: frozenset[str] = words("print repr str id dir callable type bool len hash")
 """Built-in functions from whose result a module that is passed can't be got back."""
+
+INERT_FIRST: frozenset[str] = words("getattr setattr delattr hasattr")
+"""Built-in functions that are judged by what they do with a module passed first."""
 
 EAGER: frozenset[str] = words(
     "all any bytearray bytes dict frozenset list max min set sorted sum tuple join extend update "
@@ -84,11 +87,21 @@ EAGER: frozenset[str] = words(
 )
 """Callables that use up an iterable before they return."""
 
+TYPES: frozenset[str] = words(
+    "bool bytearray bytes complex dict float frozenset int list memoryview object range set slice str "
+    "tuple type"
+)
+"""Built-in types."""
+
+CONSTRUCTORS: frozenset[str] = words("dict.fromkeys bytes.fromhex")
+"""Methods of built-in types that are called on the type in any Python."""
+
 LAZY: frozenset[str] = words("map zip filter enumerate reversed")
 """Built-in functions that return an iterator."""
 
 _DRY_READ, _DRY_WRITE = Rule((Effect("read"),)), Rule((Effect("write"),))
 _NETWORK, _SHELL = Rule((Effect("network"),)), Rule((Effect("shell"),))
+_EXTRACT = Rule((Effect("write", "directory", 0, "path"),))
 _CONNECT = Rule((Effect("network", "address", 0, "address"),))
 
 METHODS: Mapping[str, tuple[frozenset[str], Rule]] = MappingProxyType(
@@ -97,7 +110,11 @@ METHODS: Mapping[str, tuple[frozenset[str], Rule]] = MappingProxyType(
         for names, modules, rule in (
             ("read_text read_bytes iterdir rglob", "pathlib importlib zipfile", _DRY_READ),
             ("write_text write_bytes unlink rmdir touch symlink_to hardlink_to", "pathlib", _DRY_WRITE),
-            ("extractall extract", "tarfile zipfile shutil", Rule((Effect("write", "path", 0, "path"),))),
+            (
+                "extractall extract",
+                "tarfile zipfile shutil",
+                Rule((Effect("write", "directory", 0, "path"),)),
+            ),
             ("connect connect_ex", "socket ssl", _CONNECT),
             ("sendto", "socket", Rule((Effect("network", "address", 1, "address"),))),
             ("create_connection create_server create_datagram_endpoint", "asyncio", _NETWORK),

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from licet.request import CodeNeeds
 from licet.screen.facts import Facts
 from licet.screen.modules import SUBMODULES
-from licet.screen.names import BUILTINS, HARMLESS_SPECIAL, LAZY
+from licet.screen.names import BUILTINS, CONSTRUCTORS, HARMLESS_SPECIAL, LAZY, TYPES
 from licet.screen.resolve import Resolver
 
 _EXCEPTION_ENDINGS = ("Error", "Exception", "Exit", "Interrupt", "Warning", "StopIteration")
@@ -72,25 +72,18 @@ def _with_parents(path: str, line: int) -> Iterator[tuple[str, int]]:
 
 
 def _reads_stdin(facts: Facts, known: Resolver, builtins: dict[str, int]) -> bool:
-    if "input" in builtins or any(known.is_module(name) and name == "fileinput" for name in _roots(facts)):
+    if "input" in builtins or known.is_imported("fileinput"):
         return True
-    if any("sys.stdin" in known.paths(node) for node in facts.attributes if node.attr == "stdin"):
-        return True
-    if any("sys.stdin" in known.paths(node) for node, _ in facts.loads):
-        return True
+    if known.is_imported("sys"):
+        reads: list[ast.expr] = [node for node in facts.attributes if node.attr == "stdin"]
+        reads += [node for node, _ in facts.loads]
+        if any("sys.stdin" in known.paths(node) for node in reads):
+            return True
     return any(
         isinstance(call.func, ast.Name) and call.func.id == "open" and _is_zero(call.args[0])
         for call, _ in facts.calls
         if call.args
     )
-
-
-def _roots(facts: Facts) -> Iterator[str]:
-    for imported in facts.imports:
-        if isinstance(imported.node, ast.Import):
-            yield from (name.name for name in imported.node.names)
-        else:
-            yield imported.node.module or ""
 
 
 def _is_zero(node: ast.expr) -> bool:
@@ -125,7 +118,10 @@ def _attributes(facts: Facts) -> None:
     for node in facts.attributes:
         name, base = node.attr, node.value
         owner = base.id if isinstance(base, ast.Name) else ""
-        if owner in facts.functions and owner not in facts.classes:
+        if owner in TYPES and owner not in facts.times_bound and not name.startswith("__"):
+            if node not in facts.called or f"{owner}.{name}" not in CONSTRUCTORS:
+                facts.feature("type_method", node.lineno)
+        elif owner in facts.functions and owner not in facts.classes:
             facts.feature("function_attribute", node.lineno)
         elif name == "__name__":
             of_class = owner in facts.classes or owner in _CLASS_NAMES or not owner

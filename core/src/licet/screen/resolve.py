@@ -15,13 +15,19 @@ from __future__ import annotations
 import ast
 import sys
 from collections import defaultdict, deque
+from collections.abc import Iterator
 
 from licet.screen.facts import Binding, Facts
 from licet.screen.modules import IN_MEMORY, INSTANCES, PROPERTIES, RULES, SAME_AS, SUBMODULES
+from licet.screen.rules import words
 
 _DEPTH = 24
 _MAX_TEXT = 4096
 _WIDTH = 64
+_JOINERS = words(
+    "pathlib.Path pathlib.PosixPath pathlib.PurePath pathlib.PurePosixPath os.path.join os.fspath"
+)
+_NOTHING: frozenset[str] = frozenset()
 _PREFIXES = frozenset(
     path[:cut] for path in (*RULES, *INSTANCES, *SUBMODULES) for cut, sign in enumerate(path) if sign == "."
 )
@@ -41,7 +47,7 @@ class Resolver:
         self._facts = facts
         self._aliases: dict[str, frozenset[str]] = {}
         self._modules: set[str] = set()
-        self.overflow: ast.expr | None = None
+        self.overflow: ast.expr | ast.stmt | None = None
         self._constants = _constants(facts)
         self._texts: dict[str, tuple[str, bool]] = {}
         self._import_all()
@@ -51,8 +57,21 @@ class Resolver:
         """Whether a path names a module, of the standard library or imported by the code."""
         return path in SUBMODULES or path in self._modules or path in sys.stdlib_module_names
 
+    def is_imported(self, module: str) -> bool:
+        """Whether the code imports the module by a statement."""
+        return module in self._modules
+
+    def holds_modules(self, *, as_attributes: bool) -> bool:
+        """Whether a name (or an attribute) of the code stands for a module."""
+        return any(
+            name.startswith(".") == as_attributes and any(self.is_module(path) for path in paths)
+            for name, paths in self._aliases.items()
+        )
+
     def paths(self, node: ast.expr, depth: int = 0) -> frozenset[str]:
         """Return the paths that `node` may stand for; empty where that can't be told."""
+        if type(node) is ast.Name:
+            return self._aliases.get(node.id, _NOTHING)
         members: list[str] = []
         while isinstance(node, (ast.Attribute, ast.NamedExpr)):
             if isinstance(node, ast.Attribute):
@@ -63,12 +82,8 @@ class Resolver:
         found = self._root(node, depth)
         while members and (found or self._aliases):
             member = members.pop()
-            found = self._members(found, member) or self._aliases.get("." + member, frozenset())
+            found = self._members(found, member) or self._aliases.get("." + member, _NOTHING)
         return found
-
-    def imported_from(self, module: str, name: str) -> str:
-        """Return the path of what `from module import name` binds."""
-        return canonical(f"{module}.{name}")
 
     def text(self, node: ast.expr | None, depth: int = 0) -> str | None:
         """Return the text that `node` evaluates to for certain (a path for `Path(...)`), or None."""
@@ -80,11 +95,8 @@ class Resolver:
         if depth > _DEPTH or node is None:
             return "", False
         if isinstance(node, ast.Constant):
-            return (
-                (node.value[:_MAX_TEXT], len(node.value) <= _MAX_TEXT)
-                if isinstance(node.value, str)
-                else ("", False)
-            )
+            text = node.value if isinstance(node.value, str) else None
+            return ("", False) if text is None else (text[:_MAX_TEXT], len(text) <= _MAX_TEXT)
         if isinstance(node, ast.Name):
             if node.id not in self._texts:
                 self._texts[node.id] = ("", False)  # what a name that depends on itself gets
@@ -102,17 +114,15 @@ class Resolver:
             return self._joined(parts, "", depth)
         if isinstance(node, ast.Call) and node.args and not node.keywords:
             function = self.paths(node.func, depth + 1)
-            if function & {
-                "pathlib.Path",
-                "pathlib.PosixPath",
-                "os.path.join",
-                "pathlib.PurePath",
-                "os.fspath",
-            }:
+            if function and function <= _JOINERS and self._surely(node.func):
                 return self._joined(node.args, "/", depth)
-            if isinstance(node.func, ast.Name) and node.func.id == "str" and len(node.args) == 1:
-                return self.beginning(node.args[0], depth + 1)
         return "", False
+
+    def _surely(self, node: ast.expr) -> bool:
+        """Whether the first name of a dotted name is bound once, so that it means the same everywhere."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and self._facts.times_bound.get(node.id) == 1
 
     def _joined(self, parts: list[ast.expr], separator: str, depth: int) -> tuple[str, bool]:
         text = ""
@@ -138,32 +148,41 @@ class Resolver:
 
     def _root(self, node: ast.expr, depth: int) -> frozenset[str]:
         if isinstance(node, ast.Name):
-            return self._aliases.get(node.id, frozenset())
+            return self._aliases.get(node.id, _NOTHING)
         if depth > _DEPTH:
-            return frozenset()
+            return _NOTHING
         if isinstance(node, ast.Call):
             return self._result(node, depth + 1)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
             return self.paths(node.left, depth + 1) & {"pathlib.Path()"}
         if isinstance(node, ast.Await):
             return self.paths(node.value, depth + 1)
-        return frozenset()
+        return _NOTHING
 
     def _result(self, node: ast.Call, depth: int) -> frozenset[str]:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name == "getattr" and len(node.args) >= 2:
             member = self.text(node.args[1])
-            return self._members(self.paths(node.args[0], depth), member) if member else frozenset()
+            if not member:
+                return _NOTHING
+            return self._members(self.paths(node.args[0], depth), member) or self._aliases.get(
+                "." + member, _NOTHING
+            )
         if name == "__import__" and node.args:
             module = self.text(node.args[0])
-            return self._followed({canonical(module.partition(".")[0])}) if module else frozenset()
+            return self._followed({canonical(module.partition(".")[0])}) if module else _NOTHING
         function = self.paths(node.func, depth)
         return frozenset(INSTANCES[path] for path in function if path in INSTANCES)
 
     def _members(self, bases: frozenset[str], member: str) -> frozenset[str]:
-        return self._followed(
-            {PROPERTIES.get(path, path) for path in (canonical(f"{b}.{member}") for b in bases)}
-        )
+        found: set[str] = set()
+        for base in bases:
+            path = canonical(f"{base}.{member}")
+            found.add(PROPERTIES.get(path, path))
+            unbound = f"{INSTANCES.get(base)}.{member}"  # a method taken from its class
+            if unbound in RULES:
+                found.add(unbound)
+        return self._followed(found)
 
     def _followed(self, paths: set[str]) -> frozenset[str]:
         return frozenset(path for path in paths if self._is_followed(path))
@@ -177,24 +196,20 @@ class Resolver:
     def _import_all(self) -> None:
         aliases: defaultdict[str, set[str]] = defaultdict(set)
         for imported in self._facts.imports:
-            node = imported.node
-            for name in node.names:
-                if isinstance(node, ast.Import):
-                    path = canonical(name.name)
-                    self._modules.update(_parents(path))
-                    bound = name.asname or name.name.partition(".")[0]
-                    aliases[bound].add(path if name.asname else canonical(bound))
-                elif not node.level and node.module:
-                    module = canonical(node.module)
-                    self._modules.update(_parents(module))
-                    bound = name.asname or name.name
-                    aliases[bound].add(self.imported_from(module, name.name))
+            for name, path, module in _bound_by(imported.node):
+                self._modules.update(_with_parents(module))
+                aliases[name].add(path)
                 if imported.scope.kind == "class":
-                    aliases["." + bound] |= aliases[bound]
+                    aliases["." + name].add(path)
+                if len(aliases[name]) > _WIDTH:
+                    self.overflow = imported.node
+                    return
         self._aliases = {name: frozenset(paths) for name, paths in aliases.items()}
 
     def _propagate(self) -> None:
         """Follow bindings from name to name until nothing new is found."""
+        if not self._aliases and not any(node.id == "__import__" for node, _ in self._facts.loads):
+            return
         users: defaultdict[str, list[Binding]] = defaultdict(list)
         for binding in self._facts.bindings:
             for name in _sources(binding.value):
@@ -202,7 +217,7 @@ class Resolver:
         pending = deque(self._facts.bindings if users else ())
         while pending:
             binding = pending.popleft()
-            known = self._aliases.get(binding.target, frozenset())
+            known = self._aliases.get(binding.target, _NOTHING)
             found = self.paths(binding.value) - known
             if len(known | found) > _WIDTH:
                 self.overflow = binding.value
@@ -211,12 +226,27 @@ class Resolver:
                 pending.extend(users.get(binding.target, ()))
 
 
-def _parents(path: str) -> list[str]:
+def _bound_by(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, str]]:
+    """The names that an import binds, what each stands for, and the module that is imported for it."""
+    if isinstance(node, ast.Import):
+        for name in node.names:
+            path = canonical(name.name)
+            root = name.name.partition(".")[0]
+            yield name.asname or root, path if name.asname else canonical(root), path
+    elif node.module and not node.level:
+        module = canonical(node.module)
+        for name in node.names:
+            yield name.asname or name.name, f"{module}.{name.name}", module
+
+
+def _with_parents(path: str) -> list[str]:
     return [path[:cut] for cut, sign in enumerate(path) if sign == "."] + [path]
 
 
 def _constants(facts: Facts) -> dict[str, ast.expr]:
     found: dict[str, ast.expr] = {}
+    if "star_import" in facts.features:
+        return found
     for binding in facts.bindings:
         if facts.times_bound.get(binding.target) == 1 and binding.target not in facts.deleted:
             found[binding.target] = binding.value

@@ -16,8 +16,11 @@ from typing import Literal
 
 from licet.request import Action
 
-Reader = Literal["none", "path", "self", "pattern", "mode", "self_mode", "url", "host", "address"]
-"""How the target of an effect is read from a call: not at all, a path, the object the method is called on,
+Reader = Literal[
+    "none", "path", "directory", "self", "pattern", "mode", "self_mode", "url", "host", "address"
+]
+"""How the target of an effect is read from a call: not at all, a path, a directory (the
+current one if none is passed), the object the method is called on,
 a glob pattern, a path with an open mode (of the object, for `self_mode`), a URL, a host with the port in
 the next argument, or a `(host, port)` pair."""
 

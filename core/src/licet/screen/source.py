@@ -153,14 +153,19 @@ def parse(code: str) -> ast.Module | Violation:
         except SyntaxError as error:
             if _quiet():
                 line = min(error.lineno or 1, code.count("\n") + 1)
-                return Violation(
-                    "syntax_error", line, (error.msg or "invalid syntax").split(" (<")[0], "correct the code"
-                )
+                message = (error.msg or "invalid syntax").split(" (<")[0]
+                return Violation("syntax_error", line, message, _advice(code))
         except (MemoryError, RecursionError, OverflowError):
             return violation("too_complex", None, "deeply nested code")
         except ValueError as error:
             return Violation("syntax_error", None, str(error), "correct the code")
     return violation("too_complex", None, "warnings of the parser can't be kept apart")
+
+
+def _advice(code: str) -> str:
+    if code.lstrip().startswith("```"):
+        return "send the code alone, without the Markdown fence around it"
+    return "correct the code"
 
 
 def _quiet() -> bool:

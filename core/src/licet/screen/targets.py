@@ -47,11 +47,22 @@ def wishes(effect: Effect, call: ast.Call | None, known: Resolver) -> list[Wish]
         return [("network", _address(known.value(argument) if argument is not None else None, known))]
     if effect.reader == "host":
         return [("network", _host(argument, call, effect.position, known))]
-    if argument is not None and _no_file(argument, known):
+    if argument is None:
+        return _unstated(effect, call)
+    if _no_file(argument, known):
         return []
     if effect.reader == "pattern":
         return [(effect.action, _pattern_root(known.text(argument)))]
-    return [(effect.action, known.text(argument) if argument is not None or _spread(call) else ".")]
+    return [(effect.action, known.text(argument))]
+
+
+def _unstated(effect: Effect, call: ast.Call) -> list[Wish]:
+    """What a call wants that passes no such argument in a way that its text shows."""
+    spread = any(isinstance(value, ast.Starred) for value in call.args)
+    named = any(item.arg is None or not effect.keyword for item in call.keywords)
+    if spread or named:
+        return [(effect.action, None)]
+    return [(effect.action, ".")] if effect.reader == "directory" else []
 
 
 def _argument(call: ast.Call, position: int, keyword: str) -> ast.expr | None:
@@ -59,11 +70,6 @@ def _argument(call: ast.Call, position: int, keyword: str) -> ast.expr | None:
         before = call.args[: position + 1]
         return None if any(isinstance(value, ast.Starred) for value in before) else call.args[position]
     return next((item.value for item in call.keywords if item.arg == keyword), None)
-
-
-def _spread(call: ast.Call) -> bool:
-    """Whether the call passes arguments that its text doesn't show (`*a`, `**k`), or ones by keyword."""
-    return bool(call.keywords) or any(isinstance(value, ast.Starred) for value in call.args)
 
 
 def _own_path(call: ast.Call, known: Resolver) -> str | None:
@@ -89,6 +95,7 @@ def _opened(effect: Effect, call: ast.Call, known: Resolver) -> list[Wish]:
     written = known.text(mode) if mode is not None else ("" if not _hides_mode(call) else None)
     if written is None:
         return [("read", target), ("write", target)]
+    written = written.partition(":")[0].partition("|")[0]  # what follows names a compression
     wanted: list[Wish] = []
     if not set(written) & set("wax") or "+" in written:
         wanted.append(("read", target))

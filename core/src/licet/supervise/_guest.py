@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 CODE_NAME = "<code>"
 ONLY_AST = 0x400
+PARSER_ROOM = 8 << 20
 MESSAGE_LIMIT = 2000
 REPR_LIMIT = 10_000
 
@@ -85,7 +86,11 @@ def run(settings: dict[str, Any], values: dict[str, Any]) -> None:
     if settings["recursion"] is not None:
         sys.setrecursionlimit(settings["recursion"])
     try:
-        body, last = _compile(settings)
+        try:
+            body, last = _compile(settings)
+        except (MemoryError, RecursionError):
+            bytearray(PARSER_ROOM)  # raises again where it is memory that was missing
+            raise SyntaxError("the code is too complex for the parser") from None
         exec(body, names)
         value = None if last is None else eval(last, names)
     except SystemExit:

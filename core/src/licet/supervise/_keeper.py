@@ -149,15 +149,26 @@ def _await_end(control: int, host: int | None, guest: int) -> int | None:
 
 
 def _sweep(guest: int, status: int | None) -> int:
-    """Kill and reap until no child is left; orphans become children, so this reaches every descendant."""
+    """Kill and reap until no child is left; orphans become children, so this reaches every descendant.
+
+    A process that forks and exits faster than it is found is caught in the end only if each look is short:
+    the dead are taken away before every look, and the youngest is struck first.
+    """
     _kill(-guest)
+    if status is None:
+        _kill(guest)
+    pause = select.poll()
     try:
         while True:
-            for child in _children() or (() if status is not None else (guest,)):
+            reaped = 0
+            while (found := posix.waitpid(-1, posix.WNOHANG))[0]:
+                reaped += 1
+                if found[0] == guest:
+                    status = found[1]
+            for child in reversed(_children()):
                 _kill(child)
-            pid, ended = posix.waitpid(-1, 0)
-            if pid == guest:
-                status = ended
+            if not reaped:
+                pause.poll(1)
     except ChildProcessError:
         return status if status is not None else SIGKILL
 

@@ -23,7 +23,7 @@ from typing import Literal
 from licet.supervise import bootstrap, tree
 from licet.supervise.channel import Channel
 from licet.supervise.descriptors import Descriptors
-from licet.supervise.spec import ProcessOutcome, Reason, Spec, Used
+from licet.supervise.spec import ProcessOutcome, Program, Reason, Spec, Used
 from licet.supervise.stop import Stop
 
 Stream = Literal["stdout", "stderr"]
@@ -70,7 +70,7 @@ class _Run:
         self.stop = stop
         self.fds = fds
         self.selector = fds.selector()
-        self.channel = Channel(bootstrap.FRAME_LIMIT)
+        self.channel = Channel(bootstrap.FRAME_LIMIT, program=isinstance(spec.work, Program))
         self.began = time.monotonic()
         self.deadline = None if spec.wall_time is None else self.began + spec.wall_time
         self.keeper: subprocess.Popen[bytes] | None = None

@@ -1,0 +1,124 @@
+"""What a guest is told when it asks the system for something: environment, files, sleep, randomness, modules.
+
+Rules this module keeps:
+
+- the environment is the plan's, and nothing else; files are asked of the host, and no file is there yet;
+- only arguments whose type Monty itself has checked are read: any other could be a value that takes for ever
+  to build here (see `trailing`); so `os.getenv` is answered from the text of its call.
+"""
+
+from __future__ import annotations
+
+import ast
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from licet.request import Action
+
+if TYPE_CHECKING:
+    from pydantic_monty import ExternalResult
+
+MOST_RANDOM = 1 << 20
+SLEEPS = frozenset({"system.sleep", "time.sleep"})
+ASYNC_SLEEPS = frozenset({"system.async_sleep", "asyncio.sleep"})
+
+_READS = frozenset(
+    {
+        "Path.exists",
+        "Path.is_dir",
+        "Path.is_file",
+        "Path.is_symlink",
+        "Path.iterdir",
+        "Path.read_bytes",
+        "Path.read_text",
+        "Path.resolve",
+        "Path.scan",
+        "Path.stat",
+    }
+)
+_WRITES = frozenset(
+    {
+        "Path.append_bytes",
+        "Path.append_text",
+        "Path.mkdir",
+        "Path.rmdir",
+        "Path.unlink",
+        "Path.write_bytes",
+        "Path.write_text",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileAccess:
+    """One access to a file: the intents that it takes, in order."""
+
+    action: Action
+    targets: tuple[str, ...]
+
+
+def file_access(name: str, args: tuple[Any, ...]) -> FileAccess | None:
+    """Return which access a system call makes, None if it is none."""
+    if name == "open":
+        writes = any(letter in str(args[1]) for letter in "wax+") if len(args) > 1 else False
+        return FileAccess("write" if writes else "read", (str(args[0]),))
+    if name in _READS:
+        return FileAccess("read", (str(args[0]),))
+    if name == "Path.rename":
+        return FileAccess("write", (str(args[0]), str(args[1])))
+    if name in _WRITES:
+        return FileAccess("write", (str(args[0]),))
+    return None
+
+
+def refuse_file(access: FileAccess) -> ExternalResult:
+    """Refuse a file, in words that help whoever reads them."""
+    target = access.targets[-1]
+    message = f"[Errno 13] Permission denied: {target!r} (no file is opened to this run)"
+    return {"exc_type": "PermissionError", "message": message}
+
+
+def missing_module(name: object) -> ExternalResult:
+    """Say that a module is not there, as CPython does."""
+    return {"exc_type": "ModuleNotFoundError", "message": f"No module named {str(name)!r}"}
+
+
+def undefined(name: str) -> ExternalResult:
+    """Say that a name is not defined, as CPython does."""
+    return {"exc_type": "NameError", "message": f"name {name!r} is not defined"}
+
+
+def getenv(call: str, environment: Mapping[str, str]) -> ExternalResult:
+    """Answer `os.getenv` from the text of the call, whose arguments have to be literal texts (or None)."""
+    arguments = _literals(call)
+    if arguments is None:
+        return {
+            "exc_type": "NotImplementedError",
+            "message": "os.getenv is answered here only for literal texts; use os.environ.get(name, default)",
+        }
+    name, default = (*arguments, None)[:2]
+    return {"return_value": environment.get(str(name), default)}
+
+
+def _literals(call: str) -> list[str | None] | None:
+    try:
+        tree = ast.parse(call.strip(), mode="eval").body if len(call) <= 1000 else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    if not isinstance(tree, ast.Call) or tree.keywords or not 1 <= len(tree.args) <= 2:
+        return None
+    values = [node.value for node in tree.args if isinstance(node, ast.Constant)]
+    texts = [value for value in values if value is None or isinstance(value, str)]
+    return texts if len(texts) == len(tree.args) else None
+
+
+def random_bytes(count: Any) -> ExternalResult:
+    """Answer `os.urandom`, within reason."""
+    if not isinstance(count, int) or not 0 <= count <= MOST_RANDOM:
+        return {
+            "exc_type": "ValueError",
+            "message": f"os.urandom gives 0 to {MOST_RANDOM} bytes at a time here",
+        }
+    return {"return_value": secrets.token_bytes(count)}

@@ -1,0 +1,101 @@
+"""How a run ended: Monty's errors as licet's terminations.
+
+Rules this module keeps:
+
+- a limit is told from code that imitates one by what only Monty knows or does (see `bounds`);
+- what licet stopped itself ended for the reason it was stopped for, whatever Monty says of it;
+- a worker is used again only where Monty leaves it sound: after a value, or an exception of the code's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from licet.backend import GuestError, Termination
+from licet.output import bounded
+
+from licet_monty.bounds import Bounds
+
+if TYPE_CHECKING:
+    from pydantic_monty import Frame
+
+MOST_MESSAGE = 4000
+_LACKS = "Monty, the Python subset that ran this, lacks it: "
+_INTERNAL = "Internal error in monty: "
+_TOO_LARGE = ("result frame of ", "argument frame of ")
+_SYNCHRONOUS = "cannot suspend in this synchronous context"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why a run ended; `sound`: its worker may serve another run; `stderr` is still to be written."""
+
+    termination: Termination
+    exit_code: int | None = None
+    error: GuestError | None = None
+    detail: str | None = None
+    sound: bool = False
+    stderr: str = ""
+
+
+def of(problem: Exception, bounds: Bounds) -> Ending:
+    """Return how a run ended that raised `problem`, which is one of Monty's."""
+    import pydantic_monty
+
+    if isinstance(problem, pydantic_monty.MontySyntaxError):
+        return _failed("SyntaxError", problem.display("msg"), problem.traceback())
+    if isinstance(problem, pydantic_monty.MontyRuntimeError):
+        kind, message = _kind(problem.display("type-msg"), problem.display("msg"))
+        return _raised(kind, message, problem.display("type-msg"), problem.traceback(), bounds)
+    if isinstance(problem, pydantic_monty.MontyCrashedError):
+        if problem.timed_out:
+            return Ending(
+                bounds.interpreter_cause, detail="the interpreter overran its time in one operation"
+            )
+        return Ending(Termination.backend_lost, detail=f"the worker died: {problem}")
+    if isinstance(problem, pydantic_monty.MontyConversionError):
+        return Ending(Termination.backend_error, detail=f"an input can't cross into Monty: {problem}")
+    return Ending(Termination.backend_lost, detail=f"the worker can't be understood: {problem}")
+
+
+def _raised(kind: str, message: str, shown: str, frames: list[Frame], bounds: Bounds) -> Ending:
+    limit = bounds.cause(kind, message, framed=bool(frames))
+    if limit is not None:
+        return Ending(limit, detail=message)
+    if kind == "SystemExit":
+        if shown == "SystemExit":
+            return Ending(Termination.exited, exit_code=0, sound=True)
+        return Ending(Termination.exited, exit_code=1, stderr=f"{message}\n", sound=True)
+    if not frames and message.startswith(_INTERNAL):
+        detail = _LACKS + message.removeprefix(_INTERNAL)
+        return Ending(Termination.exited, exit_code=1, error=_error(kind, message, frames), detail=detail)
+    if not frames and message.startswith(_TOO_LARGE):
+        return Ending(Termination.memory_limit, detail=message)
+    if not frames and kind == "UnicodeEncodeError":
+        return Ending(Termination.backend_error, detail=f"an input can't cross into Monty: {message}")
+    return _failed(kind, message, frames)
+
+
+def _failed(kind: str, message: str, frames: list[Frame]) -> Ending:
+    detail = None
+    if kind == "NotImplementedError":
+        if frames and frames[-1].function_name is None:
+            detail = _LACKS + message
+        elif message.endswith(_SYNCHRONOUS):
+            detail = "call tools in a loop or a comprehension, not from inside map, sorted or filter"
+    error = _error(kind, message, frames)
+    return Ending(Termination.exited, exit_code=1, error=error, detail=detail, sound=True)
+
+
+def _error(kind: str, message: str, frames: list[Frame]) -> GuestError:
+    own: list[Any] = [frame for frame in frames if not frame.filename.startswith("<string>")]
+    line = own[-1].line if own else None
+    return GuestError(kind.rpartition(".")[2], bounded(message, MOST_MESSAGE), line)
+
+
+def _kind(shown: str, message: str) -> tuple[str, str]:
+    """Split `type: message` at the place where the message that Monty gives alone starts."""
+    if message or shown.endswith(": "):
+        return shown[: len(shown) - len(message) - 2], message
+    return shown, message

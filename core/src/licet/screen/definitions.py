@@ -1,0 +1,151 @@
+"""What definitions add to the facts: functions, classes, type parameters and annotations.
+
+Rules this module keeps:
+
+- defaults, decorators and bases belong to the scope around a definition, the body to one of its own;
+- annotations written as text are parsed and walked like the rest.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+
+from licet.screen import source
+from licet.screen.binding import Binder
+from licet.screen.facts import Binding, Scope
+from licet.screen.features import SPECIAL_METHODS
+
+_PLAIN_ANNOTATION = re.compile(r"[\w\s.,|\[\]]*", re.ASCII)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+class Definitions(Binder):
+    """The part of the walk that enters definitions."""
+
+    def push(self, nodes: Iterable[ast.AST | None], scope: Scope) -> None:
+        """Walk these nodes in `scope`, later."""
+        self.stack.extend([(node, scope) for node in nodes if node is not None])
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
+        """Enter a function."""
+        facts = self.facts
+        facts.functions.add(node.name)
+        if isinstance(node, ast.AsyncFunctionDef):
+            facts.feature("async_function", node.lineno)
+        if node.decorator_list:
+            facts.feature("method_decorator" if scope.kind == "class" else "function_decorator", node.lineno)
+        if scope.kind == "class" and node.name in SPECIAL_METHODS:
+            facts.feature(f"defines:{node.name}", node.lineno)
+        self.bind(node.name, scope, node)
+        self.push(node.decorator_list, scope)
+        scope = self.type_parameters(node, scope)
+        inner = self.parameters(node, scope)
+        if node.returns is not None:
+            self.annotation(node.returns, scope)
+        self.push(node.body, inner)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_Lambda(self, node: ast.Lambda, scope: Scope) -> None:
+        """Enter a lambda."""
+        self.stack.append((node.body, self.parameters(node, scope)))
+
+    def parameters(self, node: _Function, scope: Scope) -> Scope:
+        """Bind the parameters in a new scope, with their defaults and annotated classes as values."""
+        inner = Scope("function", scope)
+        arguments = node.args
+        named = [*arguments.posonlyargs, *arguments.args]
+        defaults: list[ast.expr | None] = [None] * (len(named) - len(arguments.defaults)) + list(
+            arguments.defaults
+        )
+        named += arguments.kwonlyargs
+        defaults += arguments.kw_defaults
+        for parameter, default in zip(named, defaults, strict=True):
+            self.target(ast.copy_location(ast.Name(parameter.arg, ast.Store()), parameter), default, inner)
+            self.bind(parameter.arg, inner)  # a second time: what a caller passes is another value
+            if isinstance(parameter.annotation, (ast.Name, ast.Attribute)):
+                instance = ast.Call(parameter.annotation, [], [])
+                self.facts.bindings.append(Binding(parameter.arg, ast.copy_location(instance, parameter)))
+        extra = [parameter for parameter in (arguments.vararg, arguments.kwarg) if parameter is not None]
+        for parameter in extra:
+            self.bind(parameter.arg, inner)
+        self.push(defaults, scope)
+        for parameter in named + extra:
+            if parameter.annotation is not None:
+                self.annotation(parameter.annotation, scope)
+        return inner
+
+    def visit_ClassDef(self, node: ast.ClassDef, scope: Scope) -> None:
+        """Enter a class."""
+        facts = self.facts
+        facts.classes.add(node.name)
+        self.bind(node.name, scope, node)
+        for present, feature in (
+            (node.bases, "class_inheritance"),
+            (node.keywords, "class_keywords"),
+            (node.decorator_list, "class_decorator"),
+        ):
+            if present:
+                facts.feature(feature, node.lineno)
+        for statement in node.body:
+            if isinstance(statement, ast.ClassDef):
+                facts.feature("nested_class", statement.lineno)
+            elif not _simple_member(statement):
+                facts.feature("class_body_statement", statement.lineno)
+            if isinstance(statement, ast.Assign):
+                for target in statement.targets:
+                    if isinstance(target, ast.Name) and target.id in SPECIAL_METHODS:
+                        facts.feature(f"defines:{target.id}", target.lineno)
+        self.push(node.decorator_list, scope)
+        scope = self.type_parameters(node, scope)
+        self.push(node.bases, scope)
+        self.push(node.keywords, scope)
+        self.push(node.body, Scope("class", scope))
+
+    def type_parameters(self, node: ast.AST, scope: Scope) -> Scope:
+        """Bind type parameters in a scope of their own, in which the rest of the definition stands."""
+        parameters: list[ast.AST] = getattr(node, "type_params", [])
+        if not parameters:
+            return scope
+        inner = Scope("comprehension", scope)
+        for parameter in parameters:
+            self.facts.feature("type_parameters", node.lineno)  # type: ignore[attr-defined]
+            self.bind(parameter.name, inner)  # type: ignore[attr-defined]
+        self.push(parameters, inner)
+        return inner
+
+    def visit_TypeAlias(self, node: ast.AST, scope: Scope) -> None:
+        """Enter a `type` statement."""
+        self.facts.feature("type_alias", node.lineno)  # type: ignore[attr-defined]
+        self.target(node.name, None, scope)  # type: ignore[attr-defined]
+        scope = self.type_parameters(node, scope)
+        self.stack.append((node.value, scope))  # type: ignore[attr-defined]
+
+    def annotation(self, node: ast.expr, scope: Scope) -> None:
+        """Walk an annotation; text inside it is code, and is parsed at the place where it stands."""
+        self.stack.append((node, scope))
+        for part in ast.walk(node):
+            if not isinstance(part, ast.Constant) or not isinstance(part.value, str):
+                continue
+            if "__" not in part.value and _PLAIN_ANNOTATION.fullmatch(part.value):
+                continue
+            if source.complexity(part.value) or source.unparsable(part.value):
+                continue
+            tree = source.parse(part.value.strip())
+            if isinstance(tree, ast.Module):
+                for inner in ast.walk(tree):
+                    if isinstance(inner, (ast.expr, ast.stmt)):
+                        ast.copy_location(inner, part)
+                self.push(tree.body, scope)
+
+
+def _simple_member(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Assign):
+        return len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+    if isinstance(node, ast.AnnAssign):
+        return isinstance(node.target, ast.Name)
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Pass))

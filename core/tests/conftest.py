@@ -1,0 +1,79 @@
+"""Stacks and requests made in memory, so that tests of the pure core say only what they are about."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from licet.decide import Decision, decide
+from licet.normalize import normalize
+from licet.policy import PolicyStack
+from licet.policy.document import build
+from licet.policy.yaml import load
+from licet.request import ExecutionRequest, Intent, NormalizedRequest, ScreenReport
+
+BASE = "/p"
+"""The directory that relative paths of these policies are taken from; it does not exist."""
+
+StackOf = Callable[..., PolicyStack]
+Normalized = Callable[..., NormalizedRequest]
+Decided = Callable[..., Decision]
+
+
+@pytest.fixture
+def stack_of() -> StackOf:
+    """Make a stack of YAML texts, the root first; `licet: 1` is put before each."""
+
+    def make(*texts: str, sealed: tuple[str, ...] = ()) -> PolicyStack:
+        documents = [
+            build(load(f"licet: 1\n{text}\n".encode(), name), file=name, base=Path(BASE))
+            for text, name in zip(texts, ("root", *(f"bound{n}" for n in range(1, 9))), strict=False)
+        ]
+        return PolicyStack(documents[0], tuple(documents[1:]), sealed)
+
+    return make
+
+
+@pytest.fixture
+def normalized(stack_of: StackOf) -> Normalized:
+    """Normalise a request, by default under a policy that says nothing."""
+
+    def make(
+        code: str | bytes = "1",
+        *,
+        stack: PolicyStack | None = None,
+        host: Mapping[str, str] | None = None,
+        directory: str = "/w",
+        **fields: Any,
+    ) -> NormalizedRequest:
+        return normalize(
+            ExecutionRequest(code=code, **fields),
+            stack or stack_of(""),
+            directory=directory,
+            host_environment=host or {},
+            digest=lambda name, content: hashlib.sha256(name.encode() + b"\0" + content).hexdigest(),
+        )
+
+    return make
+
+
+@pytest.fixture
+def decided(normalized: Normalized) -> Decided:
+    """Decide `declared` intents (None: all that is allowed) and `inferred` ones under a stack."""
+
+    def make(
+        stack: PolicyStack,
+        declared: list[Intent] | None = None,
+        inferred: tuple[Intent, ...] = (),
+        *,
+        report: ScreenReport | None = None,
+        **fields: Any,
+    ) -> Decision:
+        intents = None if declared is None else tuple(declared)
+        request = normalized(stack=stack, intents=intents, **fields)
+        return decide(request, stack, report or ScreenReport(intents=inferred))
+
+    return make

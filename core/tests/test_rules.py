@@ -1,0 +1,198 @@
+"""What documents answer to one intent, and who is named for it."""
+
+from collections.abc import Callable
+
+import pytest
+from licet.policy import PolicyStack
+from licet.request import RUN, Intent
+from licet.rules import By, Rules, includes
+
+StackOf = Callable[..., PolicyStack]
+
+
+def vote(stack: PolicyStack, intent: Intent) -> tuple[str, list[str], str]:
+    found = Rules.of(stack, "/w").vote(intent)
+    return found.effect, [f"{by} {by.rule}" for by in found.by], found.reason
+
+
+READ = Intent("read", "/p/a")
+
+
+@pytest.mark.parametrize(
+    ("policy", "effect", "by", "reason"),
+    [
+        ("", "deny", ["root no `read`"], "nothing allows it"),
+        ("allow: [read ./a]", "allow", ["root:2 allow: read ./a"], "root:2 allows it"),
+        ("ask: [read ./a]", "ask", ["root:2 ask: read ./a"], "root:2 asks about it"),
+        ("deny: [read .]\nallow: [read ./a]", "deny", ["root:2 deny: read ."], "root:2 denies it"),
+        ("allow: [read .]\nask: [read ./a]", "ask", ["root:3 ask: read ./a"], "root:3 asks about it"),
+        (
+            "allow: [read ., read ./a]",
+            "allow",
+            ["root:2 allow: read .", "root:2 allow: read ./a"],
+            "root:2 allows it",
+        ),
+        (
+            "allow: [read ./a/b]",
+            "deny",
+            ["root:2 allow: read ./a/b"],
+            "only a part of it is allowed: `read ./a/b` (root:2)",
+        ),
+        ("allow: [read . except ./a]", "deny", ["root no `read`"], "nothing allows it"),
+        ("allow: [write ./a]", "deny", ["root no `read`"], "nothing allows it"),
+        (
+            "deny: [read . except ./a]\nallow: [read ./a]",
+            "allow",
+            ["root:3 allow: read ./a"],
+            "root:3 allows it",
+        ),
+    ],
+)
+def test_one_document(stack_of: StackOf, policy: str, effect: str, by: list[str], reason: str) -> None:
+    assert vote(stack_of(policy), READ) == (effect, by, reason)
+
+
+@pytest.mark.parametrize(
+    ("bound", "effect", "by", "reason"),
+    [
+        ("", "allow", ["root:2 allow: read ./a"], "root:2 allows it"),
+        ("allow: [shell]", "allow", ["root:2 allow: read ./a"], "root:2 allows it"),  # silent about `read`
+        (
+            "allow: [read .]",
+            "allow",
+            ["root:2 allow: read ./a", "bound1:2 allow: read ."],
+            "root:2 allows it",
+        ),
+        ("ask: [read ./a]", "ask", ["bound1:2 ask: read ./a"], "bound1:2 asks about it"),
+        ("deny: [read /]", "deny", ["bound1:2 deny: read /"], "bound1:2 denies it"),
+        ("allow: [read ./b]", "deny", ["bound1 no `read`"], "the bound `bound1` leaves it out"),
+        (
+            "name: acme/org\nask: [read ./b]",
+            "deny",
+            ["bound1 no `read`"],
+            "the bound `acme/org` leaves it out",
+        ),
+        ("deny: [read ./b]", "allow", ["root:2 allow: read ./a"], "root:2 allows it"),  # `deny` is no mention
+    ],
+)
+def test_a_bound_omits_what_it_mentions_and_abstains_where_it_is_silent(
+    stack_of: StackOf, bound: str, effect: str, by: list[str], reason: str
+) -> None:
+    assert vote(stack_of("allow: [read ./a]", bound), READ) == (effect, by, reason)
+
+
+def test_everybody_who_gives_the_worst_answer_is_named(stack_of: StackOf) -> None:
+    stack = stack_of("allow: [read ./a]", "deny: [read ./a]", "ask: [read ./a]", "deny: [read .]")
+    assert vote(stack, READ) == (
+        "deny",
+        ["bound1:2 deny: read ./a", "bound3:2 deny: read ."],
+        "bound1:2 denies it",
+    )
+
+
+def test_bounds_never_grant(stack_of: StackOf) -> None:
+    assert vote(stack_of("", "allow: [read /]"), READ)[0] == "deny"
+
+
+@pytest.mark.parametrize(
+    ("texts", "effect"),
+    [
+        ([""], "allow"),
+        (["allow: [run]"], "allow"),
+        (["ask: [run]"], "ask"),
+        (["deny: [run]"], "deny"),
+        (["", "deny: [run]"], "deny"),
+        (["", "ask: [run]"], "ask"),
+        (["deny: [shell]", "allow: [shell]"], "allow"),
+    ],
+)
+def test_running_is_allowed_unless_something_asks_or_denies(
+    stack_of: StackOf, texts: list[str], effect: str
+) -> None:
+    assert vote(stack_of(*texts), RUN)[0] == effect
+
+
+@pytest.mark.parametrize("action", ["read", "write"])
+@pytest.mark.parametrize(
+    ("target", "effect"),
+    [
+        ("/p/.licet", "deny"),
+        ("/p/.licet/log/1", "deny"),
+        ("/p/.licets", "allow"),
+        ("/p", "allow"),
+        ("/", "allow"),
+    ],
+)
+def test_what_is_sealed_is_never_granted(stack_of: StackOf, action: str, target: str, effect: str) -> None:
+    stack = stack_of("allow: [read /, write /]", sealed=("/p/.licet",))
+    found = vote(stack, Intent(action, target))  # type: ignore[arg-type]
+    assert found[0] == effect
+    if effect == "deny":
+        assert found[1:] == (
+            ["licet never grantable: /p/.licet"],
+            "`/p/.licet` belongs to licet itself and is never opened",
+        )
+
+
+@pytest.mark.parametrize(
+    ("policy", "bounds", "action", "effect"),
+    [
+        ("", [], "read", "deny"),
+        ("allow: [read ./a]", [], "read", "allow"),
+        ("ask: [read ./a]", [], "read", "allow"),
+        ("allow: [read ./a]\ndeny: [read .]", [], "read", "deny"),
+        ("allow: [read ./a]\ndeny: [read ./a/b]", [], "read", "allow"),
+        ("allow: [read ./a]", ["allow: [read ./b]"], "read", "deny"),
+        ("allow: [read ./a]", ["allow: [read ./a/b, read ./a/c]", "deny: [read ./a/b]"], "read", "allow"),
+        ("allow: [read ./a]", ["allow: [read ./a/b]", "allow: [read ./a/c]"], "read", "deny"),
+        ("allow: ['network *.x.com:443']", ["allow: ['network a.x.com:443']"], "network", "allow"),
+        ("allow: ['network *.x.com:443']", ["allow: ['network a.x.com:80']"], "network", "deny"),
+        ("allow: ['network any']", ["deny: ['network any']"], "network", "deny"),
+    ],
+)
+def test_an_unknown_target_is_denied_only_if_no_target_is_obtainable(
+    stack_of: StackOf, policy: str, bounds: list[str], action: str, effect: str
+) -> None:
+    found = vote(stack_of(policy, *bounds), Intent(action, None, "inferred"))  # type: ignore[arg-type]
+    reasons = {
+        "allow": "its target is not known yet: it is decided when it is accessed",
+        "deny": f"nothing allows `{action}`, whatever its target",
+    }
+    assert (found[0], found[2]) == (effect, reasons[effect])
+
+
+def test_an_unknown_target_names_the_entries_that_might_allow_it(stack_of: StackOf) -> None:
+    stack = stack_of("allow: [read ./a, read ./b]\nask: [read ./c]\ndeny: [read ./b]")
+    by = ["root:2 allow: read ./a", "root:3 ask: read ./c"]
+    assert vote(stack, Intent("read", None, "inferred"))[1] == by
+
+
+def test_workdir_is_the_directory_of_the_run(stack_of: StackOf) -> None:
+    rules = Rules.of(
+        stack_of("allow: [read workdir]\ndeny: [read workdir/keys]", "ask: [read workdir/x]"), "/w"
+    )
+    answers = {t: rules.vote(Intent("read", t)).effect for t in ("/w", "/w/keys/k", "/w/x", "/wx", "/p")}
+    assert answers == {"/w": "deny", "/w/keys/k": "deny", "/w/x": "ask", "/wx": "deny", "/p": "deny"}
+
+
+def test_what_decided_reads_as_a_place() -> None:
+    assert str(By("agents.yaml", 5, "allow: run")) == "agents.yaml:5"
+    assert str(By("licet", 0, "never grantable")) == "licet"
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "included"),
+    [
+        (Intent("read", "/a"), Intent("read", "/a/b"), True),
+        (Intent("read", "/a"), Intent("read", "/ab"), False),
+        (Intent("read", "/a"), Intent("write", "/a"), False),
+        (Intent("read", "/a"), Intent("read", None), True),
+        (Intent("network", "any"), Intent("network", "x.com:1"), True),
+        (Intent("network", "x.com:1"), Intent("network", "x.com:2"), False),
+        (Intent("tool", "a"), Intent("tool", "a"), True),
+        (Intent("tool", "a"), Intent("tool", "b"), False),
+        (Intent("shell"), Intent("shell"), True),
+    ],
+)
+def test_which_intent_includes_which(outer: Intent, inner: Intent, included: bool) -> None:
+    assert includes(outer, inner) == included

@@ -1,0 +1,303 @@
+"""The host's side of `licet.supervise`, with real processes; how runs end is tested with the backend."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from licet.supervise import (
+    Fault,
+    InterpreterStatus,
+    ProcessOutcome,
+    Program,
+    Reason,
+    Report,
+    Snippet,
+    Spec,
+    Stop,
+    can_confine_signals,
+    keeper_shortfall,
+    probe_interpreter,
+    run,
+    run_blocking,
+)
+from licet.supervise.bootstrap import SPLIT_LIMIT, split
+from licet.supervise.channel import Channel
+
+pytestmark = pytest.mark.skipif(keeper_shortfall() is not None, reason="no keeper can run here")
+
+WALL = can_confine_signals()
+
+
+def start(work: Snippet | Program, **options: Any) -> tuple[ProcessOutcome, bytes]:
+    written = bytearray()
+
+    def keep(stream: str, data: bytes) -> bool:
+        written.extend(data)
+        return True
+
+    spec = Spec(work=work, workdir="/", **{"wall_time": 20.0, "confine_signals": WALL, **options})
+    return run_blocking(spec, keep), bytes(written)
+
+
+def test_a_snippet_reports_its_value() -> None:
+    outcome, written = start(Snippet("print(a)\na * 2", {"a": 4}))
+    assert (outcome.reason, outcome.exit_code, outcome.signal, outcome.swept) == (
+        Reason.exited,
+        0,
+        None,
+        True,
+    )
+    assert outcome.report == Report(8, "8", None)
+    assert written == b"4\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="walls of Linux")
+def test_the_walls_that_stand_are_told() -> None:
+    outcome, _ = start(Snippet("1"), confine_signals=False)
+    assert outcome.applied == ("own session", "subreaper", "no new privileges")
+    outcome, _ = start(Snippet("1"), cpu_time=2.5)
+    assert "limit 0 at 3" in outcome.applied
+    assert ("signals confined" in outcome.applied) is WALL
+
+
+def test_a_program_is_run_without_a_shell() -> None:
+    argv = (sys.executable, "-I", "-c", "import sys; print(sys.argv[1:]); sys.exit(3)", "$HOME; *")
+    outcome, written = start(Program(argv))
+    assert (outcome.reason, outcome.exit_code, outcome.report) == (Reason.exited, 3, Report())
+    assert written == b"['$HOME; *']\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [("/nowhere/program", "No such file or directory"), ("/", "Permission denied")],
+)
+def test_a_program_that_is_none_is_a_failed_launch(path: str, why: str) -> None:
+    outcome, _ = start(Program((path,)))
+    assert (outcome.reason, outcome.detail) == (Reason.launch_failed, why)
+
+
+@pytest.mark.parametrize(
+    ("interpreter", "why"),
+    [
+        ("/nowhere/python", "`/nowhere/python` can't be started: no such file or directory"),
+        ("/", "`/` can't be started: permission denied"),
+        ("/bin/true", "the interpreter ended before it ran anything"),
+    ],
+)
+def test_an_interpreter_that_is_none_is_a_failed_launch(interpreter: str, why: str) -> None:
+    outcome, _ = start(Snippet("1"), interpreter=interpreter)
+    assert (outcome.reason, outcome.detail) == (Reason.launch_failed, why)
+
+
+def test_a_bad_environment_is_a_failed_launch() -> None:
+    outcome, _ = start(Snippet("1"), environment={"A=B": "x"})
+    assert outcome.reason is Reason.launch_failed
+    outcome, _ = start(Snippet("1"), environment={"A": "x\0"})
+    assert outcome.reason is Reason.launch_failed
+
+
+def test_another_copy_of_the_interpreter_gets_the_modules_as_text(tmp_path: Path) -> None:
+    link = tmp_path / "python"
+    link.symlink_to(Path(sys.executable).resolve())
+    outcome, _ = start(Snippet("a", {"a": {1: (2,)}}), interpreter=str(link))
+    assert outcome.report.value == {1: (2,)}
+
+
+def test_stop_ends_a_run_from_another_thread() -> None:
+    with Stop() as stop:
+        spec = Spec(work=Snippet("print(1)\nwhile True: pass"), workdir="/")
+
+        def on_output(stream: str, data: bytes) -> bool:
+            threading.Thread(target=stop.set).start()
+            return True
+
+        assert run_blocking(spec, on_output, stop).reason is Reason.cancelled
+        stop.set()
+    with Stop() as stop:
+        stop.set()
+        assert run_blocking(spec, lambda stream, data: True, stop).reason is Reason.cancelled
+
+
+def test_the_first_refusal_of_output_ends_the_run() -> None:
+    spec = Spec(work=Snippet("while True: print('x' * 100)"), workdir="/")
+    assert run_blocking(spec, lambda stream, data: False).reason is Reason.output_limit
+
+
+def test_an_input_that_cannot_cross_starts_nothing() -> None:
+    with pytest.raises(ValueError, match=r"`a.b` is a `builtin_function_or_method`"):
+        start(Snippet("1", {"a": {"b": len}}))
+
+
+def test_memory_too_small_to_begin_is_still_an_answer() -> None:
+    outcome, _ = start(Snippet("1"), memory=1 << 20)
+    assert (outcome.reason, outcome.swept) == (Reason.memory_limit, True)
+
+
+def test_run_is_callable_from_the_package() -> None:
+    outcome = asyncio.run(run(Spec(Snippet("2"), "/"), lambda stream, data: True))
+    assert outcome.report.value == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "last"),
+    [
+        ("x = 1\nx", "x = 1", "\n(x\n)"),
+        ("x = 1; x + x;  # c", "x = 1", "(x + x\n)"),
+        ("f(a,\n  b)", "", "(f(a,\n  b)\n)"),
+        ("é = 'é'; é", "é = 'é'", "(é\n)"),
+        ("x = 1\r\nx", "x = 1", "\n(x\n)"),
+        ("x = 1 # end;\nx", "x = 1 # end", "\n(x\n)"),
+        ("*a, b", "", "(*a, b\n)"),
+    ],
+)
+def test_split_keeps_text_and_lines(code: str, body: str, last: str) -> None:
+    assert split(code) == (body, last, False)
+    compile(body, "<code>", "exec")
+    tree = compile(last, "<code>", "eval", ast.PyCF_ONLY_AST)
+    assert tree.body.lineno == ast.parse(code).body[-1].lineno
+
+
+@pytest.mark.parametrize("code", ["", "x = 1", "if x:\n  1", "def f(): pass", "# c"])
+def test_split_finds_no_expression_where_there_is_none(code: str) -> None:
+    assert split(code) == (code, None, False)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        r"'\d'",
+        "1if x else 2",
+        "def f(:",
+        "(" * 5000,
+        "-" * 50_000 + "a",
+        "a" + ".b" * 20_000,
+        "a\0",
+        "'\ud800'",
+        "a" * (SPLIT_LIMIT + 1),
+    ],
+)
+def test_split_leaves_to_the_guest_what_could_trouble_the_host(code: str) -> None:
+    assert split(code) == (code, None, True)
+
+
+@pytest.mark.parametrize("pad", ["", "\n#" + "x" * SPLIT_LIMIT], ids=["host", "guest"])
+@pytest.mark.parametrize(
+    ("code", "report"),
+    [
+        ("x = 1\n[x,\n x]", Report([1, 1], "[1, 1]")),
+        ("x = 1\n(x /\n 0)", Report(error=Fault("ZeroDivisionError", "division by zero", 2))),
+        ("x = 1", Report()),
+        ("'doc'", Report("doc", "'doc'")),
+        ("x = 1\nx +", Report(error=Fault("SyntaxError", "invalid syntax", 2))),
+    ],
+)
+def test_host_and_guest_split_alike(code: str, report: Report, pad: str) -> None:
+    assert start(Snippet(code + pad))[0].report == report
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("-" * 100_000 + "1", "the code is too complex for the parser"),
+        ("a" + ".b" * 100_000, "the code is too complex for the parser"),
+        ("(" * 5000 + "1" + ")" * 5000, "too many nested parentheses"),
+    ],
+)
+def test_source_that_breaks_parsers_breaks_the_guest_alone(code: str, message: str) -> None:
+    outcome, _ = start(Snippet(code), memory=1 << 30)
+    assert (outcome.reason, outcome.exit_code, outcome.swept) == (Reason.exited, 1, True)
+    assert outcome.report.error is not None
+    assert (outcome.report.error.type, outcome.report.error.message) == ("SyntaxError", message)
+
+
+def frame(text: bytes) -> bytes:
+    return len(text).to_bytes(4, "big") + text
+
+
+def test_a_channel_takes_frames_however_they_are_cut() -> None:
+    data = frame(b'{"ready": ["a"]}') + frame(b'{"value": [1], "repr": "[1]"}') + b"rest"
+    for size in (1, 3, 1000):
+        channel = Channel(1000)
+        for position in range(0, len(data), size):
+            channel.feed(data[position : position + size])
+        assert (channel.applied, channel.report, channel.closed) == (("a",), Report([1], "[1]"), True)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [frame(b""), frame(b"{}"), frame(b"[]"), frame(b"null"), frame(b'{"ready": 1}'), b"\xff" * 9, b"\0\0"],
+)
+def test_a_channel_never_raises(data: bytes) -> None:
+    channel = Channel(1000)
+    channel.feed(data)
+    channel.end()
+    assert (channel.closed, channel.report) == (True, Report())
+    assert channel.fault is not None
+
+
+@pytest.fixture
+def scripts(tmp_path: Path) -> dict[str, str]:
+    def script(name: str, text: str, mode: int) -> str:
+        path = tmp_path / name
+        path.write_text(text)
+        path.chmod(mode)
+        return str(path)
+
+    return {
+        "plain": script("plain", "", 0o644),
+        "broken": script("broken", "no program", 0o755),
+        "other": script("other", "#!/bin/sh\necho hello\n", 0o755),
+        "loud": script("loud", "#!/bin/sh\nwhile :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done\n", 0o755),
+        "old": script("old", "#!/bin/sh\necho python 2 7 18 CPython\n", 0o755),
+        "hanging": script("hanging", "#!/bin/sh\nsleep 600 & exec sleep 600\n", 0o755),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("plain", InterpreterStatus.not_executable),
+        ("broken", InterpreterStatus.launch_failed),
+        ("other", InterpreterStatus.invalid_python),
+        ("loud", InterpreterStatus.invalid_python),
+        ("old", InterpreterStatus.unsupported_version),
+        ("hanging", InterpreterStatus.startup_timeout),
+    ],
+)
+def test_probing_names_what_is_wrong(scripts: dict[str, str], name: str, status: InterpreterStatus) -> None:
+    assert probe_interpreter(scripts[name], startup_time=0.5).status is status
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("", InterpreterStatus.empty_path),
+        (" ", InterpreterStatus.empty_path),
+        ("/nowhere/python", InterpreterStatus.not_found),
+        ("a\0b", InterpreterStatus.not_found),
+        ("/", InterpreterStatus.not_executable),
+    ],
+)
+def test_probing_says_without_running(path: str, status: InterpreterStatus) -> None:
+    assert probe_interpreter(path).status is status
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may run everything")
+def test_a_program_of_somebody_else_is_permission_denied(tmp_path: Path) -> None:
+    path = tmp_path / "python"
+    path.write_text("")
+    path.chmod(0o001)
+    assert probe_interpreter(str(path)).status is InterpreterStatus.permission_denied
+
+
+def test_probing_this_interpreter() -> None:
+    found = probe_interpreter(sys.executable)
+    assert (found.status, found.version) == (InterpreterStatus.ok, sys.version_info[:3])
+    assert found.implementation == sys.implementation.name
