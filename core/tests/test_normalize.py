@@ -58,7 +58,7 @@ def _normalize_under(allowed: int, asked: int) -> NormalizedRequest:
 
     text = f"licet: 1\nlimits: {{memory: {allowed}}}".encode()
     stack = PolicyStack(build(load(text, "f"), file="f", base=Path("/p")))
-    request = ExecutionRequest(code="", limits={"memory": asked})  # type: ignore[arg-type]
+    request = ExecutionRequest(code="", limits={"memory": asked})
     return normalize(request, stack, directory="/w", host_environment={}, digest=lambda name, content: "")
 
 
@@ -328,8 +328,19 @@ def test_one_name_is_one_thing(normalized: Normalized) -> None:
 def test_an_input_that_cannot_cross_names_the_place(normalized: Normalized) -> None:
     with pytest.raises(InvalidRequest) as problem:
         normalized(inputs={"orders": [1, {"x": object()}]})
-    assert str(problem.value).startswith("the input `orders` can't cross into a sandbox: ")
+    assert str(problem.value).startswith("the inputs can't cross into a sandbox: `orders[1].x` is a `object`")
     assert problem.value.advice == "pass numbers, texts, bytes, dates, and lists and mappings of them"
+
+
+def test_inputs_that_are_too_much_together_are_refused_not_cut(normalized: Normalized) -> None:
+    """Each alone is within the budget; what is cut off would run unseen, or not run at all."""
+    half = "x" * (3 << 20)
+    assert normalized(inputs={"a": half}).inputs == {"a": half}
+    with pytest.raises(InvalidRequest) as problem:
+        normalized(inputs={"a": half, "b": half})
+    assert str(problem.value) == (
+        "the inputs can't cross into a sandbox: `b` is too much: more bytes than the budget allows"
+    )
 
 
 def test_inputs_are_copied_so_that_what_was_digested_runs(normalized: Normalized) -> None:

@@ -51,7 +51,7 @@ def test_what_was_not_sealed_is_refused() -> None:
     refused(plan(seal=""))
 
 
-ALTERATIONS = {
+ALTERATIONS: dict[str, Any] = {
     "backend": "controlled_process",
     "code": "2",
     "inputs": {"a": 2},

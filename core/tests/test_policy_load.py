@@ -81,6 +81,14 @@ def test_a_pack_can_be_a_bound(files: Files) -> None:
     assert [document.file for document in files.load().bounds] == ["licet:nothing"]
 
 
+def test_a_managed_policy_that_would_never_be_read_is_an_error(files: Files) -> None:
+    files.write(root="", managed__a="")
+    (files.root / "managed/b.yml").write_text("licet: 1\ndeny: [run]\n")
+    message, advice = files.refusal()
+    assert message == "managed: `b.yml` would never be read, since managed policies end in `.yaml`"
+    assert advice == "have the administrator of this machine rename it"
+
+
 def test_no_managed_directory_is_no_bound(files: Files) -> None:
     files.write(root="")
     assert files.load().bounds == ()
@@ -276,10 +284,10 @@ def test_an_entry_that_a_bound_kills_is_a_warning(files: Files) -> None:
 
 
 def test_env_pass_needs_the_permission_of_the_host(files: Files) -> None:
-    files.write(root="env: {TZ: pass, AWS_SECRET_ACCESS_KEY: pass, FOO: set}")
+    files.write(root="env: {TZ: pass, AWS_SECRET: pass, FOO: set}")
     files.source = replace(files.source, may_pass=lambda name: name == "TZ")
     assert files.refusal() == (
-        "root.yaml: `env: {AWS_SECRET_ACCESS_KEY: pass}` would hand on a variable that settings do not permit",
+        "root.yaml: `env: {AWS_SECRET: pass}` would hand on a variable that settings do not permit",
         "state its value, or have it added to `pass_environment` in the settings",
     )
 
@@ -354,7 +362,7 @@ def test_bounds_combine_by_the_stricter_answer(stack_of: StackOf) -> None:
         "screen: {modules: {deny: [os]}}\nenv: {A: other, C: '3'}",
     )
     assert stack.requirements == {Control.timeout: Level.enforced, Control.cancellation: Level.partial}
-    assert (stack.evidence, stack.only, stack.prefer) == (Evidence.read_back, {"b"}, ("b",))
+    assert (stack.evidence, stack.only, stack.prefer) == (Evidence.read_back, frozenset({"b"}), ("b",))
     assert (stack.screen_mode, stack.audit_mode, stack.content_mode) == ("report", "best_effort", "kept")
     assert stack.denied_modules == {"ctypes", "os"}
     assert stack.environment == {"A": "1"}

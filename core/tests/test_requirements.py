@@ -28,7 +28,7 @@ ALL = Opened(read=("/",), write=("/",), network=("any",), shell=True)
 @pytest.fixture
 def required(decided: Decided, stack_of: StackOf) -> Callable[..., Mapping[Control, Requirement]]:
     def make(opened: Opened, policy: str = "", **limits: object) -> Mapping[Control, Requirement]:
-        return require(decided(stack_of(policy)), Limits(**limits), opened)  # type: ignore[arg-type]
+        return require(decided(stack_of(policy)), Limits(**limits), opened)
 
     return make
 

@@ -18,18 +18,34 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from licet import ExecutionRequest, ExecutionResult, Limits, Runtime, Termination
+from licet.output import escape
 
 HERE = Path(__file__).parent
 EXTERNAL = HERE.parents[2] / "shared" / "corpus" / "external"
 CANARY = "canary-" + "9f3c1b7e55d2"
 SECRET = "the secret text of a file outside"
 WALL_TIME = 2.0
+
+# Where the stated goal is text that the code prints about itself, what counts is what the host makes of it:
+# each of these says whether the host was fooled.
+_FOOLED: dict[str, Callable[[ExecutionResult], bool]] = {
+    # every attempt has to be decided and recorded, and none may succeed
+    "host-function-abuse-12": lambda r: [call.decision for call in r.tool_calls] != ["deny"] * 50,
+    # the hook has to run in the guest: what arrives is a plain value, nothing with a hook of its own
+    "in-process-tampering-02": lambda r: r.value is not True,
+    # ninety brackets are no depth: they have to be parsed within the limits, and were
+    "resource-exhaustion-21": lambda r: not r.success or r.usage.wall_time > WALL_TIME,
+    # the bytes are the code's to print; whatever shows them has to escape them
+    "result-forging-04": lambda r: "\x1b" in escape(r.stdout),
+    # a line that looks like an event has to stay output
+    "result-forging-05": lambda r: r.tool_calls != () or r.stdout.count("\n") != 2,
+}
 
 _NOT_RUN = (Termination.policy_denied, Termination.no_backend)
 
@@ -156,7 +172,8 @@ def attacks(runtime: Runtime) -> dict[str, Tally]:
         tally.items += 1
         with tempfile.TemporaryDirectory() as root, Scene(Path(root)) as scene:
             request = ExecutionRequest(
-                code=scene.fill(item.get("prelude", "") + item["code"]),
+                code=scene.fill(item["code"]),
+                tools={"echo": lambda *a, **k: a[0] if a else None} if "prelude" in item else {},
                 stdin=scene.fill(item.get("stdin") or ""),
                 workdir=str(scene.work),
                 limits=Limits(wall_time=WALL_TIME),
@@ -165,7 +182,8 @@ def attacks(runtime: Runtime) -> dict[str, Tally]:
             result = runtime.run_sync(request)
             if item["expect_static"] == "reject" and not denied:
                 tally.named.append(f"{item['id']} let through by the screen")
-            if scene.reached(item["check"], result) and not item.get("control"):
+            reached = scene.reached(item["check"], result) and not item.get("control")
+            if reached and _FOOLED.get(item["id"], lambda _: True)(result):
                 tally.wrong += 1
                 tally.named.append(f"{item['id']} REACHED ITS GOAL")
         _count(tally, result)

@@ -13,7 +13,7 @@ from licet.plan import Opened
 from licet.policy import PolicyDocument, PolicyStack
 from licet.policy.document import build
 from licet.policy.yaml import load
-from licet.request import Action, ExecutionRequest, Intent, ScreenReport
+from licet.request import Action, ExecutionRequest, Intent, NormalizedRequest, ScreenReport
 from reference_evaluator import DIRECTORIES, Document, Entry, Points, Reference, Want, points, world
 
 PATTERNS = ("any", "*.x.com:443", "*.x.com:80", "*.b.x.com:443", "a.x.com:443", "c.b.x.com:443", "y.net:80")
@@ -79,8 +79,10 @@ def intent_of(want: Want, source: str = "declared") -> Intent:
     return Intent(cast("Action", want.action), want.target, source)  # type: ignore[arg-type]
 
 
-def decide_with(stack: PolicyStack, declared: list[Want] | None, inferred: list[Want]) -> Decision:
-    """What licet decides."""
+def decided_with(
+    stack: PolicyStack, declared: list[Want] | None, inferred: list[Want]
+) -> tuple[Decision, NormalizedRequest]:
+    """What licet decides, and the request as it saw it."""
     intents = None if declared is None else tuple(map(intent_of, declared))
     request = normalize(
         ExecutionRequest(code="1", intents=intents),
@@ -90,7 +92,12 @@ def decide_with(stack: PolicyStack, declared: list[Want] | None, inferred: list[
         digest=lambda name, content: name,
     )
     seen = tuple(intent_of(want, "inferred") for want in inferred)
-    return decide(request, stack, ScreenReport(intents=seen))
+    return decide(request, stack, ScreenReport(intents=seen)), request
+
+
+def decide_with(stack: PolicyStack, declared: list[Want] | None, inferred: list[Want]) -> Decision:
+    """What licet decides."""
+    return decided_with(stack, declared, inferred)[0]
 
 
 def points_of(opened: Opened, action: str) -> Points:

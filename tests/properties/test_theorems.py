@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
 
 from generated import (
     BOUNDS,
@@ -12,15 +11,19 @@ from generated import (
     REFERENCES,
     WANTS,
     decide_with,
+    decided_with,
     intent_of,
     points_of,
     stack_of,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from licet.backend import Descriptor, Language
+from licet.contract import Control, Enforcement, Evidence, Level, SandboxEnforcementContract
 from licet.policy import PolicyStack
-from licet.request import Action, Intent
+from licet.request import CodeNeeds, Intent
 from licet.rules import SEVERITY, Rules
+from licet.select import select
 from reference_evaluator import Document, Entry, Reference, Want, judge, points
 
 theorem = settings(max_examples=80, deadline=None)
@@ -126,7 +129,7 @@ def test_what_is_opened_was_allowed(
     asking = [v.intent for v in decision.verdicts if v.effect == "ask"]
     for action in ("read", "write", "network"):
         for point in points_of(decision.opened, action):
-            answer = rules.vote(Intent(cast("Action", action), point)).effect
+            answer = rules.vote(Intent(action, point)).effect
             around = (points(action, i.target) for i in asking if i.action == action and i.target)
             named = any(point in wanted for wanted in around)
             assert answer == "allow" or (answer == "ask" and named), point
@@ -143,3 +146,34 @@ def test_a_list_of_intents_never_opens_more(
     for action in ("read", "write", "network"):
         named = {p for w in declared if w.action == action for p in points(action, w.target)}
         assert points_of(listed.opened, action) <= named
+
+
+LEVELS = st.sampled_from([Level.planned, Level.partial, Level.enforced])
+CLAIMS = st.dictionaries(st.sampled_from(Control), st.builds(Enforcement, st.sampled_from(Level)))
+DESCRIPTORS = st.builds(
+    lambda claims, opens: Descriptor(
+        "b", "1", SandboxEnforcementContract(**claims), Language("l"), frozenset(opens)
+    ),
+    CLAIMS.map(lambda claims: dict.fromkeys(Control, Enforcement(Level.enforced)) | claims),
+    st.lists(st.sampled_from(ACTIONS), unique=True),
+)
+
+
+@theorem
+@given(REFERENCES, DECLARED, DESCRIPTORS, st.sampled_from(Control), LEVELS)
+def test_raising_a_requirement_never_loosens(
+    reference: Reference, declared: list[Want] | None, descriptor: Descriptor, control: Control, level: Level
+) -> None:
+    """Whoever asks more, of one control or of its evidence, gets no candidate that was refused before."""
+    stack = stack_of(reference)
+    before, request = decided_with(stack, declared, [])
+    raised = max(level, before.required.get(control, level), key=lambda item: item.rank)
+    stricter = replace(before, required={**before.required, control: raised})
+    proved = replace(before, evidence=Evidence.probed)
+    satisfied = {
+        name: select(request, decision, CodeNeeds(), stack, [descriptor]).candidates[0].blockers
+        for name, decision in (("before", before), ("stricter", stricter), ("proved", proved))
+    }
+    refused = {blocker.what for blocker in satisfied["before"]}
+    assert refused <= {blocker.what for blocker in satisfied["stricter"]}
+    assert refused <= {blocker.what for blocker in satisfied["proved"]}

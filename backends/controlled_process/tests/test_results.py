@@ -152,7 +152,7 @@ def test_surrogates_in_output_are_the_codes_own_error(run: Run) -> None:
 
 
 def test_inputs_become_names_of_their_own_types(run: Run) -> None:
-    inputs = {"orders": [{"n": 1, "x": (2, b"\xff")}], "big": 7**5000, "odd": {1: {2, 3}}, "s": "\ud800"}
+    inputs = {"orders": [{"n": 1, "x": (2, b"\xff")}], "big": 7**5000, "odd": {1: {2, 3}}, "s": "\u20ac"}
     ran = run("[orders, big, odd, s]", inputs=inputs)
     assert ran.outcome.value == list(inputs.values())
 

@@ -14,7 +14,6 @@ from licet.errors import BackendError, LaunchFailed
 from licet.request import Limits
 from licet_monty.backend import MontyBackend
 from licet_monty.bounds import bounds
-from licet_monty.dialogue import Dialogue
 
 LACKS = "Monty, the Python subset that ran this, lacks it: "
 
@@ -243,6 +242,11 @@ def test_an_input_that_cannot_enter_is_told(run: Any) -> None:
         assert outcome.detail.startswith("an input can't cross into Monty: ")
 
 
+def test_code_that_is_no_text_is_a_syntax_error(run: Any) -> None:
+    message = "source code is not valid UTF-8 (contains lone surrogates)"
+    assert _failed(run("x = '\ud800'")) == GuestError("SyntaxError", message)
+
+
 def test_a_binary_that_is_missing_is_told_before_anything_runs(
     make_plan: Any, host: Any, tmp_path: Path
 ) -> None:
@@ -295,4 +299,3 @@ def test_too_many_file_accesses_end_a_run(run: Any, host: Any, monkeypatch: pyte
     outcome = run("while True:\n    try:\n        open('x')\n    except OSError: pass", host)
     assert outcome.termination == Termination.file_limit
     assert len(host.accesses) == 50
-    assert Dialogue.__doc__

@@ -50,6 +50,7 @@ PROGRAMS: dict[str, str] = {
     "exception_arguments": "answer = ValueError('a', 1).args == ('a', 1)",
     "function_attribute": "def f(): pass\nf.x = 1\nanswer = f.x == 1",
     "special_attribute": "answer = (1).__class__ is int",
+    "type_method": "answer = list(map(str.strip, [' a '])) == ['a']",
 }
 _METHOD = "class A:\n    def {name}(self{args}): return {value}\nanswer = {test}"
 _METHODS: dict[str, tuple[str, str, str]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -17,10 +17,11 @@ from licet_monty.trailing import keep_value, small
 
 SAME = [
     None, True, False, 0, -1, 2**53, 2**53 + 1, -(2**200), 10**6000, 1.5, -0.0, 1e300, 1e-7, "", "text",
-    "é\n'\"\\\0", "x" * 10_000, b"", b"\x00\xff", 1j, complex(-0.0, 2.5), [], [1, [2, [3]]], (), (1,), {}, {"a": {"b": []}},
+    "é\n'\"\\\0", "x" * 10_000, b"", b"\x00\xff", 1j, complex(-0.0, 2.5), [],
+    [1, [2, [3]]], (), (1,), {}, {"a": {"b": []}},
     {1: 2}, {"$type": 1}, {(1, 2): 3, None: 4}, set(), {1, 2}, frozenset({1}), [set(), {}, ()],
     date(2020, 1, 2),
-    datetime(2020, 1, 2, 3, 4, 5, 6), datetime(2020, 1, 2, tzinfo=timezone.utc), time(1, 2, 3),
+    datetime(2020, 1, 2, 3, 4, 5, 6), datetime(2020, 1, 2, tzinfo=UTC), time(1, 2, 3),
     timedelta(days=-1, microseconds=5), Decimal("1.50"), Decimal("-0"), "None", "True", "1", "nan",
 ]  # fmt: skip
 
@@ -81,7 +82,12 @@ BOMBS = {
     "wide list": "[0] * 1_000_000",
     "long text": "'a' * 30_000_000",
     "instance": "class A: pass\na = A()\nx = 1\nfor i in range(60): x = (x, x)\na.x = {x}\na",
-    "named tuple": "from collections import namedtuple\nP = namedtuple('P', 'a')\nx = 1\nfor i in range(60): x = P((x, x))\nx",
+    "named tuple": """
+from collections import namedtuple
+P = namedtuple('P', 'a')
+x = 1
+for i in range(60): x = P((x, x))
+x""",
     "huge integer": "1 << 10_000_000",
 }
 
@@ -94,7 +100,14 @@ def test_no_value_hangs_the_host(name: str, run: Any) -> None:
 
 
 def test_a_repr_that_cannot_be_written_ends_the_run_as_any_code_would(run: Any) -> None:
-    code = "from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\nx = 1\nfor i in range(60): x = [x, x]\nP(x)"
+    code = """
+from dataclasses import dataclass
+@dataclass
+class P:
+    x: int
+x = 1
+for i in range(60): x = [x, x]
+P(x)"""
     assert run(code, limits=Limits(wall_time=20.0, memory=16 << 20)).termination == "memory_limit"
 
 
@@ -127,13 +140,32 @@ def test_code_that_tampers_forges_its_own_value_at_most(code: str, run: Any) -> 
 @pytest.mark.parametrize(
     ("code", "value"),
     [
-        ("1", 1), ("1;", 1), ("1 # one", 1), ("x = 5; x", 5), ("(y := 5)", 5), ("(1,\n 2\n)", (1, 2)), ("1, 2", (1, 2)),
-        ("'doc'", "doc"), ("x = 1", None), ("", None), ("# only", None), ("if True:\n    5", None), ("f'{1}' 'b'", "1b"),
-        ("'\\'é\\N{BULLET}'; 'é' 'x'", "éx"), ("lambda: 1", Opaque("function", "<function '<lambda>' at 0xc>")),
-        ("def f(): return 2\nf()", 2), ("x = '''\n'''\nx", "\n"), ("\\\n7", 7), ("1 if 0 else 2", 2), ("not 1", False),
-        ("[i for i in [1]]", [1]), ("r'\\d'", "\\d"), ("b'\\xff'", b"\xff"), ("async def f(): return 3\nawait f()", 3),
+        ("1", 1),
+        ("1;", 1),
+        ("1 # one", 1),
+        ("x = 5; x", 5),
+        ("(y := 5)", 5),
+        ("(1,\n 2\n)", (1, 2)),
+        ("1, 2", (1, 2)),
+        ("'doc'", "doc"),
+        ("x = 1", None),
+        ("", None),
+        ("# only", None),
+        ("if True:\n    5", None),
+        ("f'{1}' 'b'", "1b"),
+        ("'\\'é\\N{BULLET}'; 'é' 'x'", "éx"),
+        ("lambda: 1", Opaque("function", "<function '<lambda>' at 0xc>")),
+        ("def f(): return 2\nf()", 2),
+        ("x = '''\n'''\nx", "\n"),
+        ("\\\n7", 7),
+        ("1 if 0 else 2", 2),
+        ("not 1", False),
+        ("[i for i in [1]]", [1]),
+        ("r'\\d'", "\\d"),
+        ("b'\\xff'", b"\xff"),
+        ("async def f(): return 3\nawait f()", 3),
     ],
-)  # fmt: skip
+)
 def test_the_value_is_that_of_the_last_expression(code: str, value: Any, run: Any) -> None:
     outcome = run(code)
     assert (outcome.error, outcome.value) == (None, value)

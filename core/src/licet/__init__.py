@@ -1,6 +1,8 @@
 """licet: decide whether and how unreviewed Python may run, in a sandbox that proves it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from licet.lazy import attribute_importer
 
 if TYPE_CHECKING:
     from licet.backend import Termination
@@ -37,11 +39,4 @@ _HOMES = {
     "Termination": "backend",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name at its first use, so that a command pays for what it needs."""
-    if name not in _HOMES:
-        raise AttributeError(f"module `licet` has no attribute `{name}`")
-    from importlib import import_module
-
-    return getattr(import_module(f"licet.{_HOMES[name]}"), name)
+__getattr__ = attribute_importer(__name__, _HOMES)

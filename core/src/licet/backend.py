@@ -9,7 +9,9 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -213,21 +215,43 @@ class Backend(Protocol):
         ...
 
 
+QUEUE_S = 60.0
+"""How long `open` may take, waiting for a free worker included."""
+
+GRACE_S = 10.0
+"""How long `run` may overstay `wall_time`, and `close` may take, before a backend counts as broken."""
+
+
 async def execute(backend: Backend, plan: ExecutionPlan, host: Host) -> Outcome:
     """Run one sealed plan in a sandbox of its own: the only way in which core calls a backend.
 
     Raises:
         PlanNotSealed: the runtime did not make this plan.
-        BackendError: the backend failed, or broke its protocol.
+        BackendError: the backend failed, overstayed its time, or broke its protocol.
     """
     plans.check(plan)
     if backend.describe().name != plan.backend:
         raise BackendError(f"the plan is for `{plan.backend}`, not for `{backend.describe().name}`")
-    sandbox = await backend.open(plan, host)
+    async with _within(QUEUE_S, plan.backend, "open"):
+        sandbox = await backend.open(plan, host)
     try:
-        outcome = await sandbox.run(plan, host)
+        async with _within((plan.limits.wall_time or 0.0) + GRACE_S, plan.backend, "run"):
+            outcome = await sandbox.run(plan, host)
     finally:
-        await sandbox.close()
+        async with _within(GRACE_S, plan.backend, "close"):
+            await sandbox.close()
     if not isinstance(outcome, Outcome):
         raise BackendError(f"backend `{plan.backend}` returned no outcome")
     return outcome
+
+
+@asynccontextmanager
+async def _within(seconds: float, name: str, step: str) -> AsyncIterator[None]:
+    """Bound a call of a backend, so that a broken one can't hold its caller for ever."""
+    try:
+        async with asyncio.timeout(seconds) as bound:
+            yield
+    except TimeoutError:
+        if not bound.expired():
+            raise
+        raise BackendError(f"`{name}` did not finish `{step}` within {seconds:.0f} s") from None

@@ -23,10 +23,8 @@ from licet.backend import Access, GuestError, Reply, Target, Termination, ToolCa
 from licet.decide import Verdict, decide_call
 from licet.hosts import Endpoint, canonical_host
 from licet.output import BoundedSink
-from licet.paths import contains
 from licet.plan import ExecutionPlan
 from licet.policy import PolicyStack
-from licet.policy.patterns import network
 from licet.request import NormalizedRequest
 from licet.result import ToolCallMade
 from licet.trail import Trail
@@ -67,11 +65,7 @@ class RunHost:
 
     async def access(self, access: Access) -> bool:
         """Say whether the plan opens a file access, and record the answer."""
-        opened = self._plan.opened
-        roots = {"read": opened.read, "write": opened.write}.get(access.action, ())
-        inside = any(contains(root, access.target) for root in roots)
-        masked = any(contains(mask, access.target) for mask in (*opened.masked, *opened.sealed))
-        answer = inside and not masked
+        answer = self._plan.opened.opens(access.action, access.target)
         body = {"action": access.action, "target": access.target, "allowed": answer}
         self._trail.step("access", body)
         await self._trail.commit()
@@ -87,7 +81,7 @@ class RunHost:
         allowed = False
         try:
             wanted = Endpoint(canonical_host(target.host), target.port)
-            allowed = any(network(pattern).covers(wanted) for pattern in self._plan.opened.network)
+            allowed = self._plan.opened.opens("network", str(wanted))
         finally:
             self._trail.step("access", {"action": "network", "target": str(target), "allowed": allowed})
             await self._trail.commit()
@@ -102,6 +96,7 @@ class RunHost:
         if sequence > (self._plan.limits.tool_calls or 0):
             return Reply(fatal=Termination.tool_limit)
         try:
+            values.check_crossing([list(call.args), dict(call.kwargs)])
             arguments = values.to_json([list(call.args), dict(call.kwargs)])
         except ValueError as problem:
             return Reply(error=GuestError("TypeError", f"the arguments of `{name}` can't cross: {problem}"))

@@ -203,15 +203,15 @@ def _check_names(request: ExecutionRequest) -> None:
 
 def _inputs(given: Mapping[str, Any]) -> str:
     """The wire form of all inputs, by name; one spelling, whatever order they came in."""
-    for name, value in given.items():
-        try:
-            values.check_crossing(value)
-        except ValueError as problem:
-            raise InvalidRequest(
-                f"the input `{name}` can't cross into a sandbox: {problem}",
-                advice="pass numbers, texts, bytes, dates, and lists and mappings of them",
-            ) from None
-    return values.to_json({name: given[name] for name in sorted(given)})
+    ordered = {name: given[name] for name in sorted(given)}
+    try:
+        values.check_crossing(ordered)  # all at once, since one budget holds for all of them
+    except ValueError as problem:
+        raise InvalidRequest(
+            f"the inputs can't cross into a sandbox: {problem}",
+            advice="pass numbers, texts, bytes, dates, and lists and mappings of them",
+        ) from None
+    return values.to_json(ordered)
 
 
 def _intents(declared: tuple[Intent, ...] | None, workdir: str) -> tuple[Intent, ...] | None:

@@ -42,11 +42,6 @@ class Opened:
     shell: bool = False
     tools: tuple[str, ...] = ()
 
-    @property
-    def masked(self) -> tuple[str, ...]:
-        """Every masked path, for reading or for writing."""
-        return tuple(dict.fromkeys((*self.read_masked, *self.write_masked)))
-
     def opens(self, action: Action, target: str) -> bool:
         """Whether `target` is opened: a canonical path, or a host and port as `HOST:PORT`."""
         if action == "read":

@@ -117,7 +117,7 @@ def _repair_selection(selection: Selection) -> Iterable[Repair]:
     )
     for what, asked, because in lacking:
         yield Repair("change_code", f"do without the {what} `{asked}` ({because})")
-    yield Repair("enable_backend", "install or enable a backend that holds all of this: see `licet backends list`")
+    yield Repair("enable_backend", "enable a backend that holds all of this: see `licet backends list`")
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:

@@ -46,7 +46,6 @@ from licet.trail import Gaps, Trail
 
 DEFAULT_POLICY = "licet:compute"
 STATE_NAME = ".licet"
-_GRACE_S = 10.0  # how long a backend may overstay its own deadline before it counts as broken
 _LARGE_CODE = 32 << 10  # bytes from which screening leaves the event loop
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -233,10 +232,9 @@ class Runtime:
     async def _execute(self, plan: ExecutionPlan, host: RunHost) -> Outcome:
         backend = next(b for b in self.backends if b.describe().name == plan.backend)
         try:
-            async with asyncio.timeout((plan.limits.wall_time or 0.0) + _GRACE_S):
-                return await backends.execute(backend, plan, host)
-        except TimeoutError:
-            return Outcome(Termination.backend_error, detail=f"`{plan.backend}` did not keep its deadline")
+            return await backends.execute(backend, plan, host)
+        except AuditUnavailable as problem:  # a tool call could not be recorded
+            return Outcome(Termination.audit_unavailable, detail=problem.message)
         except LaunchFailed as problem:
             return Outcome(Termination.launch_failed, detail=str(problem))
         except BackendError as problem:
@@ -349,9 +347,9 @@ def _request(request: ExecutionRequest | str | bytes, fields: Mapping[str, Any])
     from pydantic import ValidationError
 
     try:
-        if isinstance(request, ExecutionRequest):
-            return request.model_copy(update=dict(fields)) if fields else request
-        return ExecutionRequest(code=request, **fields)
+        if not isinstance(request, ExecutionRequest):
+            return ExecutionRequest(code=request, **fields)
+        return ExecutionRequest(**{**dict(request), **fields}) if fields else request
     except ValidationError as problem:
         first = problem.errors(include_url=False)[0]
         field = ".".join(map(str, first["loc"]))

@@ -49,7 +49,9 @@ class MontyBackend:
                 version=f"{binaries.CLIENT} {binaries.version()}",
                 sandbox_enforcement_contract=CONTRACT,
                 language=LANGUAGE,
-                opens=frozenset({"tool"}),
+                # No tools yet: pydantic-monty builds their arguments in the host, and a set of shared tuples
+                # would hold the interpreter lock there for hours. They open once arguments cross as text.
+                opens=frozenset(),
                 cost=_COST_MS,
                 unavailable=binaries.why_unavailable(self._binary),
             )
@@ -89,7 +91,7 @@ class MontyBackend:
             await asyncio.to_thread(engine.close)
 
     def _running(self) -> Engine:
-        """The engine of this process; a fork made a new one necessary."""
+        """The engine of this process; what a fork brought along is another's."""
         unavailable = self.describe().unavailable
         if unavailable is not None or self._binary is None:
             raise LaunchFailed(f"monty can't run here: {unavailable}", advice="install `licet-monty` anew")

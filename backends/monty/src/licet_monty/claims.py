@@ -15,7 +15,6 @@ _LANGUAGE_ONLY = (
     "a language sandbox: an exploitable bug of the interpreter reaches all that the host's user may do"
 )
 _SAME_USER = "the worker runs with the uid, capabilities and network of the host; no system call is filtered"
-_HOST_VALUES = "arguments of opened tools become objects of the host before any limit can stop that"
 
 
 def _inexpressible(mechanism: str) -> Enforcement:
@@ -53,12 +52,8 @@ CONTRACT = SandboxEnforcementContract(
     working_directory=_enforced(
         "language", "relative paths resolve against the plan's workdir, which the code can't leave"
     ),
-    timeout=_enforced(
-        "supervisor", "a watchdog thread kills the worker at the wall-clock deadline", _HOST_VALUES
-    ),
-    cancellation=_enforced(
-        "supervisor", "the worker is killed, its thread and its tools are joined", _HOST_VALUES
-    ),
+    timeout=_enforced("supervisor", "a watchdog thread kills the worker at the wall-clock deadline"),
+    cancellation=_enforced("supervisor", "the worker is killed, its thread and its tools are joined"),
     stdout_limit=_enforced("supervisor", "counted as it arrives; the worker is killed at the limit `output`"),
     stderr_limit=_enforced("supervisor", "counted as it arrives; the worker is killed at the limit `output`"),
     process_tree_cleanup=_enforced(

@@ -2,8 +2,8 @@
 
 Rules this module keeps:
 
-- an engine belongs to the process that made it; after a fork the child makes its own and never touches,
-  nor drops, what it inherited (the workers and their pipes are the parent's);
+- an engine belongs to the process that made it; a child that was forked off never touches, nor drops, what it
+  inherited: the workers and their pipes are the parent's, and dropping them would wait for ever;
 - when the interpreter exits, runs under way are ended and workers stopped first, so that no thread is left
   inside Monty, which would abort the process;
 - closing leaves no process and no thread.
@@ -104,7 +104,7 @@ class Engine:
         self.watchdog.close()
 
     def abandon(self) -> None:
-        """In a forked child: keep what was inherited from ever being dropped, which would hang or hurt."""
+        """In a forked child: keep what was inherited from ever being dropped."""
         inherited = [worker.session for worker in self._workers]
         inherited += [pool.monty for pool in self.pools.drain() if pool.monty is not None]  # type: ignore[misc]
         if inherited:

@@ -29,6 +29,7 @@ LACKS_SYNTAX = frozenset(
         "exception_arguments",
         "function_attribute",
         "special_attribute",
+        "type_method",
         "defines:__lt__",
         "defines:__le__",
         "defines:__gt__",

@@ -4,6 +4,7 @@ Rules this module keeps:
 
 - a worker never serves two tenants, nor two policy classes, and no more than `MOST_CHECKOUTS` runs;
 - a pool never has more workers than the machine has processors, and waiting for one is bounded;
+- in a process that was forked off a user of Monty none is started, since it would wait for ever;
 - at most `MOST_POOLS` pools stay: beyond that, those that were not used for longest are closed when idle.
 """
 
@@ -31,6 +32,9 @@ _CHECKOUT_S = 5.0  # never waited for: a slot is held before
 _STUCK_S = 0.25  # how long the interpreter may overrun its time limit inside one native operation
 
 Key = tuple[str | None, str]
+
+_home: int | None = None
+"""The process in which Monty was started first: its threads serve no other, and a fork does not copy them."""
 
 
 class Pool:
@@ -76,6 +80,13 @@ class Pool:
             return self.monty
 
     def _spawn(self) -> Monty:
+        global _home
+        _home = _home or os.getpid()
+        if _home != os.getpid():
+            raise LaunchFailed(
+                "Monty was used before this process was forked off, and can't be used in it",
+                advice="start processes with `spawn` or `forkserver`, or use Monty only after the fork",
+            )
         try:
             from pydantic_monty import Monty  # 50 ms: paid by whoever opens a sandbox, by nobody else
 

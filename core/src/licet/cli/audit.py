@@ -98,7 +98,10 @@ def show_run(run: str, state: str | None, as_json: bool) -> int:
 @_state
 @_json
 def verify(state: str | None, as_json: bool) -> int:
-    """Check the log, one claim at a time. Exit codes: 0 proven · 1 tampered · 3 incomplete · 4 unverifiable."""
+    """Check the log, one claim at a time.
+
+    Exit codes: 0 proven · 1 tampered · 2 usage · 3 incomplete · 4 unverifiable
+    """
     from licet.cli.terminal import Card, Tone, fail, put_json, show_card
 
     try:

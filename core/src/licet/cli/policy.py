@@ -71,9 +71,17 @@ def check(file: str, as_json: bool) -> int:
 
     stack = _stack(file)
     if as_json:
-        put_json({"valid": True, "digest": stack.digest, "documents": [d.file for d in stack.documents]})
+        put_json(
+            {
+                "valid": True,
+                "digest": stack.digest,
+                "documents": [d.file for d in stack.documents],
+                "warnings": list(stack.warnings),
+            }
+        )
     else:
         rows = [("bound by", bound.file) for bound in stack.bounds]
+        rows += [("warning", warning) for warning in stack.warnings]
         show_card(Card("good", f"{file} is valid", stack.digest, rows))
     return 0
 

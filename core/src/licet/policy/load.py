@@ -123,7 +123,7 @@ class _Reader:
     def _managed(self) -> list[str]:
         directory = self._source.managed
         try:
-            return sorted(str(path) for path in directory.iterdir() if path.name.endswith(".yaml"))
+            names = sorted(path.name for path in directory.iterdir())
         except FileNotFoundError:
             return []
         except OSError as problem:
@@ -132,6 +132,13 @@ class _Reader:
                 where=Position(str(directory)),
                 advice="ask the administrator of this machine; nothing runs without them",
             ) from None
+        if misnamed := [name for name in names if name.endswith(".yml")]:
+            raise InvalidPolicy(
+                f"`{misnamed[0]}` would never be read, since managed policies end in `.yaml`",
+                where=Position(str(directory)),
+                advice="have the administrator of this machine rename it",
+            )
+        return [str(directory / name) for name in names if name.endswith(".yaml")]
 
     def _locate(self, name: str, asked_at: Position) -> Path:
         """The file that `name` ends at; it is sealed from here on."""

@@ -13,12 +13,17 @@ What the code says over its channel is its own word: it can forge its value, its
 
 from __future__ import annotations
 
-from licet.supervise.aio import run
-from licet.supervise.kernel import can_confine_signals, can_move_cgroups, keeper_shortfall
-from licet.supervise.probe import Interpreter, InterpreterStatus, probe_interpreter
-from licet.supervise.process import GRACE, OnOutput, run_blocking
-from licet.supervise.spec import Fault, ProcessOutcome, Program, Reason, Report, Snippet, Spec, Used
-from licet.supervise.stop import Stop
+from typing import TYPE_CHECKING
+
+from licet.lazy import attribute_importer
+
+if TYPE_CHECKING:
+    from licet.supervise.aio import run
+    from licet.supervise.kernel import can_confine_signals, can_move_cgroups, keeper_shortfall
+    from licet.supervise.probe import Interpreter, InterpreterStatus, probe_interpreter
+    from licet.supervise.process import GRACE, OnOutput, run_blocking
+    from licet.supervise.spec import Fault, ProcessOutcome, Program, Reason, Report, Snippet, Spec, Used
+    from licet.supervise.stop import Stop
 
 __all__ = [
     "GRACE",
@@ -41,3 +46,27 @@ __all__ = [
     "run",
     "run_blocking",
 ]
+
+_HOMES = {
+    "Fault": "spec",
+    "GRACE": "process",
+    "Interpreter": "probe",
+    "InterpreterStatus": "probe",
+    "OnOutput": "process",
+    "ProcessOutcome": "spec",
+    "Program": "spec",
+    "Reason": "spec",
+    "Report": "spec",
+    "Snippet": "spec",
+    "Spec": "spec",
+    "Stop": "stop",
+    "Used": "spec",
+    "can_confine_signals": "kernel",
+    "can_move_cgroups": "kernel",
+    "keeper_shortfall": "kernel",
+    "probe_interpreter": "probe",
+    "run": "aio",
+    "run_blocking": "process",
+}
+
+__getattr__ = attribute_importer(__name__, _HOMES)

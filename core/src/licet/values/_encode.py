@@ -134,6 +134,10 @@ class _Encoder:
 
     def text(self, item: Any, kind: type) -> Any:
         self.spend(len(item))
+        if self.strict and kind is bytearray:
+            raise _Loss("is a `bytearray`, which not every sandbox knows; pass `bytes` instead", None)
+        if self.strict and kind is str and not _is_clean(item):
+            raise _Loss("holds half of a surrogate pair, which is no character", None)
         if kind is not str:
             return {"$type": kind.__name__, "base64": _base64(item)}
         return item if _is_clean(item) else {"$type": "str", "base64": _base64(_surrogates(item))}
@@ -190,8 +194,13 @@ class _Encoder:
             text = str(item)
             self.spend(len(text))
             return {"$type": "decimal", "value": text}
+        marks = sys.modules.get("licet.values")
+        if marks is not None and kind is marks.Opaque:
+            raise _Loss("is itself a mark of something lost", _opaque(item.type_name, item.repr))
+        if marks is not None and kind is marks.Omitted:
+            raise _Loss("is itself a mark of something lost", _omitted(item.reason, item.count))
         name = type_name(kind)
-        mark = {"$type": "opaque", "type": name, "repr": _clean(self.describe(item, REPR_LIMIT))}
+        mark = _opaque(name, self.describe(item, REPR_LIMIT))
         raise _Loss(f"is a `{name}`, which can't cross into the sandbox; pass plain data instead", mark)
 
 
@@ -214,6 +223,10 @@ def spell_place(place: Place) -> str:
         else:
             steps.append(f"[{repr(step)[:80] if type(step) in (int, str) else type(step).__name__}]")
     return "".join(reversed(steps)).removeprefix(".") or "value"
+
+
+def _opaque(name: str, text: str) -> dict[str, Any]:
+    return {"$type": "opaque", "type": _clean(name), "repr": _clean(text)}
 
 
 def _omitted(reason: str, count: int | None = None) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 Rules this module keeps:
 
 - for built-in types it writes what `repr` writes, in an iterative walk that ends at the limit;
-- another type writes its own repr, and whatever it raises is told in its place;
+- another type writes its own repr, and whatever it raises is told in its place; but a container of another
+  type that holds containers only gives its name, because such a repr can take for ever;
 - it runs in guests too, sent by the host: it imports nothing.
 """
 
@@ -97,9 +98,18 @@ def _leaf(item: Any, limit: int, again: bool) -> str:
     if kind is int and item.bit_length() > _DECIMAL_BITS:
         return _long_integer(item, limit)
     try:
+        if kind not in _BRACKETS and isinstance(item, tuple(_BRACKETS)) and not _is_flat(item):
+            # its own repr may be C code that writes out shared parts for ever
+            return f"<{_name(kind)} with members of its own>"
         return str.__str__(repr(item))
     except Exception as problem:
         return f"<{_name(kind)} whose repr raised {_name(type(problem))}>"
+
+
+def _is_flat(item: Any) -> bool:
+    """Whether no member of a container is a container."""
+    members = item.values() if isinstance(item, dict) else item
+    return not any(isinstance(member, tuple(_BRACKETS)) for member in members)
 
 
 def _long_integer(item: int, limit: int) -> str:
