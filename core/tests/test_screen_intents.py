@@ -101,8 +101,7 @@ def test_network(code: str, intents: list[str]) -> None:
 def test_an_intent_has_its_first_line_and_the_code_that_showed_it() -> None:
     code = 'x = 1\nüber = open("ä.txt")\nopen("ä.txt")\n'
     (intent,) = screen(code).intents
-    assert intent == Intent("read", "ä.txt", "inferred", 2)
-    assert intent.excerpt == 'open("ä.txt")'
+    assert intent == Intent("read", "ä.txt", "inferred", 2, excerpt='open("ä.txt")')
 
 
 def test_an_excerpt_is_short_and_stays_on_its_line() -> None:

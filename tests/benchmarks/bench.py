@@ -62,13 +62,16 @@ def warm_run() -> None:
 
         async with Runtime() as runtime:
             await runtime.run("1+1")
-            a, b = [], []
-            for _ in range(200):
+            a: list[float] = []
+            b: list[float] = []
+            for _ in range(10):
+                # in blocks: a pool that is being torn down would disturb the very next run
                 for work, times in ((lambda: runtime.run("1+1"), a), (fresh, b)):
-                    began = time.perf_counter()
-                    await work()
-                    times.append(time.perf_counter() - began)
-            await asyncio.sleep(0.05)
+                    await asyncio.sleep(0.1)
+                    for _ in range(20):
+                        began = time.perf_counter()
+                        await work()
+                        times.append(time.perf_counter() - began)
         return statistics.median(a), statistics.median(b)
 
     with own_state():

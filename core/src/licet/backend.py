@@ -61,7 +61,7 @@ class Language:
     stdin: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Descriptor:
     """What a backend says of itself on this host.
 

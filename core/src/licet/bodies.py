@@ -9,11 +9,13 @@ Rules this module keeps:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
 from licet.approval import Authorization
 from licet.backend import Outcome, Termination
+from licet.contract import Blocker
 from licet.decide import Decision, Verdict
 from licet.plan import ExecutionPlan
 from licet.policy import PolicyStack
@@ -36,7 +38,7 @@ def request(normalized: NormalizedRequest) -> dict[str, Any]:
         "intents": None if normalized.intents is None else [str(intent) for intent in normalized.intents],
         "changes": normalized.changes,
         "metadata": normalized.metadata,
-        "licet": version("licet"),
+        "licet": _version(),
         "screen": SCREEN_VERSION,
     }
 
@@ -76,7 +78,10 @@ def selection(selected: Selection) -> dict[str, Any]:
     chosen = selected.chosen
     return {
         "backend": selected.backend,
-        "candidates": selected.candidates,
+        "candidates": [
+            {"name": c.name, "satisfies": c.satisfies, "blockers": [_shortfall(b) for b in c.blockers]}
+            for c in selected.candidates
+        ],
         "required": {control: asked.level for control, asked in chosen.requirements.items()}
         if chosen
         else {},
@@ -97,7 +102,7 @@ def execution(plan: ExecutionPlan, backend_version: str) -> dict[str, Any]:
         "plan_digest": plan.plan_digest,
         "isolation": plan.contract.isolation,
         "contract": plan.contract.digest,
-        "claimed": {control: claim.level for control, claim in plan.contract.items()},
+        "claimed": plan.contract.levels,
         "opened": plan.opened,
     }
 
@@ -123,3 +128,12 @@ def result(
 def refusal(termination: Termination, detail: str) -> dict[str, Any]:
     """A run that ended before anything ran."""
     return {"termination": termination, "success": False, "detail": detail, "executed": False}
+
+
+def _shortfall(blocker: Blocker) -> str:
+    return f"{blocker.what}: asked {blocker.asked}, offered {blocker.offered}"
+
+
+@cache
+def _version() -> str:
+    return version("licet")

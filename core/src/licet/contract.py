@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -30,10 +30,8 @@ class Level(StrEnum):
     enforced = "enforced"
     not_applicable = "not_applicable"
 
-    @property
-    def rank(self) -> int:
-        """Place in the order; `not_applicable` ranks as `enforced`, since the act can't happen."""
-        return _LEVEL_RANK[self]
+    rank: int
+    """Place in the order; `not_applicable` ranks as `enforced`, since the act can't happen."""
 
 
 class Evidence(StrEnum):
@@ -43,20 +41,15 @@ class Evidence(StrEnum):
     read_back = "read_back"
     probed = "probed"
 
-    @property
-    def rank(self) -> int:
-        """Place in the order."""
-        return _EVIDENCE_RANK[self]
+    rank: int
+    """Place in the order."""
 
 
-_LEVEL_RANK = {
-    Level.not_enforced: 0,
-    Level.planned: 1,
-    Level.partial: 2,
-    Level.enforced: 3,
-    Level.not_applicable: 3,
-}
-_EVIDENCE_RANK = {Evidence.declared: 0, Evidence.read_back: 1, Evidence.probed: 2}
+for _place, _level in enumerate((Level.not_enforced, Level.planned, Level.partial, Level.enforced)):
+    _level.rank = _place
+Level.not_applicable.rank = Level.enforced.rank
+for _place, _evidence in enumerate(Evidence):
+    _evidence.rank = _place
 
 
 class Control(StrEnum):
@@ -98,6 +91,10 @@ class Enforcement:
     gaps: tuple[str, ...] = ()
     evidence: Evidence = Evidence.declared
 
+    def reaches(self, asked: Requirement) -> bool:
+        """Whether level and evidence are as strong as asked."""
+        return self.level.rank >= asked.level.rank and self.evidence.rank >= asked.evidence.rank
+
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
@@ -123,7 +120,11 @@ _NOTHING = Enforcement()
 
 @dataclass(frozen=True, slots=True)
 class SandboxEnforcementContract:
-    """One field a control; whatever is left out is not enforced."""
+    """One field a control; whatever is left out is not enforced.
+
+    `digest` covers every claim with mechanism, gaps and evidence; `levels` are the bare levels by name, and
+    `levels_digest` covers those alone.
+    """
 
     shell_execution: Enforcement = _NOTHING
     timeout: Enforcement = _NOTHING
@@ -150,10 +151,15 @@ class SandboxEnforcementContract:
     fresh_state: Enforcement = _NOTHING
     separate_kernel: Enforcement = _NOTHING
     digest: str = field(init=False, compare=False)
+    levels: Mapping[str, str] = field(init=False, compare=False)
+    levels_digest: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        canonical = json.dumps(self._levels(), sort_keys=True, separators=(",", ":"))
-        object.__setattr__(self, "digest", "sha256:" + hashlib.sha256(canonical.encode()).hexdigest())
+        claims = {control.value: self[control] for control in Control}
+        levels = {name: claim.level.value for name, claim in claims.items()}
+        object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "digest", _hash({name: asdict(claim) for name, claim in claims.items()}))
+        object.__setattr__(self, "levels_digest", _hash(levels))
 
     def __getitem__(self, control: Control) -> Enforcement:
         found: Enforcement = getattr(self, control.value)
@@ -166,9 +172,9 @@ class SandboxEnforcementContract:
     def satisfies(self, requirements: Mapping[Control, Requirement]) -> tuple[Blocker, ...]:
         """Return every shortfall against `requirements`; empty means satisfied."""
         return tuple(
-            blocker
+            _shortfall(control, self[control], asked)
             for control, asked in requirements.items()
-            if (blocker := _shortfall(control, self[control], asked)) is not None
+            if not self[control].reaches(asked)
         )
 
     @property
@@ -185,17 +191,16 @@ class SandboxEnforcementContract:
         """The form of `--json`: a mapping a control, and the digest."""
         return {**{control.value: asdict(claim) for control, claim in self.items()}, "digest": self.digest}
 
-    def _levels(self) -> dict[str, Any]:
-        return {f.name: asdict(getattr(self, f.name)) for f in fields(self) if f.init}
-
 
 _BOUNDARY_ORDER: list[Boundary] = ["none", "supervisor", "language", "kernel", "separate_kernel", "remote"]
 
 
-def _shortfall(control: Control, claim: Enforcement, asked: Requirement) -> Blocker | None:
-    enough_evidence = claim.evidence.rank >= asked.evidence.rank
-    if claim.level.rank >= asked.level.rank and enough_evidence:
-        return None
+def _hash(content: Mapping[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def _shortfall(control: Control, claim: Enforcement, asked: Requirement) -> Blocker:
     wanted, offered = asked.level.value, claim.level.value
     if claim.level.rank >= asked.level.rank:
         wanted, offered = f"{wanted} ({asked.evidence})", f"{offered} ({claim.evidence})"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from licet.contract import Control, Evidence, Level
 from licet.opening import opened
@@ -53,28 +54,51 @@ class Decision:
 
 def decide(request: NormalizedRequest, stack: PolicyStack, report: ScreenReport) -> Decision:
     """Decide `request` under `stack`, with what the screen reported."""
-    rules = Rules.of(stack, request.workdir)
-    asked = [RUN, *(request.intents or ())]
-    verdicts = [_verdict(intent, rules.vote(intent)) for intent in asked]
-    for intent in _inferred(report.intents, request.workdir):
-        verdicts.append(_verdict(intent, _vote_on_inferred(rules, intent, request.intents)))
-    permitted = [verdict.intent for verdict in verdicts if verdict.effect != "deny"]
-    openings = opened(rules, permitted, everything=request.intents is None, tools=request.tools)
-    if request.intents is None:
-        verdicts += _granted(rules, openings, permitted)
+    inferred = tuple(_inferred(report.intents, request.workdir))
+    # entries that name the working directory are resolved on disk, which can change between two requests
+    judge = _judge.__wrapped__ if stack.names_workdir else _judge
+    judged = judge(stack, request.workdir, request.intents, inferred, tuple(request.tools))
     violations = (*request.violations, *report.violations)
     refusals = violations if stack.screen_mode == "refuse" else request.violations
     return Decision(
-        effect="deny" if refusals else _worst(verdicts),
-        verdicts=tuple(verdicts),
+        effect="deny" if refusals else judged.effect,
+        verdicts=judged.verdicts,
         violations=violations,
         refusals=refusals,
-        opened=openings,
-        wanted=frozenset(intent.action for intent in permitted if intent.action != "run"),
+        opened=judged.opened,
+        wanted=judged.wanted,
         required=_strongest(stack.requirements, request.requirements),
         evidence=stack.evidence,
         policy_digest=stack.digest,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    effect: Effect
+    verdicts: tuple[Verdict, ...]
+    opened: Opened
+    wanted: frozenset[Action]
+
+
+@lru_cache(maxsize=256)
+def _judge(
+    stack: PolicyStack,
+    workdir: str,
+    declared: tuple[Intent, ...] | None,
+    inferred: tuple[Intent, ...],
+    tools: tuple[str, ...],
+) -> _Judged:
+    """Answer for every intent, and say what that opens; runs of one shape share the answer."""
+    rules = Rules.of(stack, workdir)
+    verdicts = [_verdict(intent, rules.vote(intent)) for intent in (RUN, *(declared or ()))]
+    verdicts += [_verdict(intent, _vote_on_inferred(rules, intent, declared)) for intent in inferred]
+    permitted = [verdict.intent for verdict in verdicts if verdict.effect != "deny"]
+    openings = opened(rules, permitted, everything=declared is None, tools=tools)
+    if declared is None:
+        verdicts += _granted(rules, openings, permitted)
+    wanted = frozenset(intent.action for intent in permitted if intent.action != "run")
+    return _Judged(_worst(verdicts), tuple(verdicts), openings, wanted)
 
 
 def decide_call(name: str, stack: PolicyStack, workdir: str, line: int | None = None) -> Verdict:

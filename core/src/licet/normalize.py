@@ -91,8 +91,11 @@ def normalize(
 
 
 def _limits(asked: Limits, allowed: Limits, changes: list[Change]) -> Limits:
+    lower = asked.stated()
+    if not lower:
+        return allowed
     effective = allowed.stated()
-    for name, value in asked.stated().items():
+    for name, value in lower.items():
         bound = effective.get(name)
         if bound is not None and value > bound:
             changes.append(Change(f"limits.{name}", value, bound, "policy allows no more"))

@@ -8,7 +8,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import secrets
+import itertools
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -41,6 +41,10 @@ class Opened:
     network_masked: tuple[str, ...] = ()
     shell: bool = False
     tools: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """By name."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
     def opens(self, action: Action, target: str) -> bool:
         """Whether `target` is opened: a canonical path, or a host and port as `HOST:PORT`."""
@@ -97,12 +101,13 @@ class ExecutionPlan:
 
 
 _sealed: WeakValueDictionary[str, ExecutionPlan] = WeakValueDictionary()
+_serial = itertools.count()
 _guard = threading.Lock()
 
 
 def seal(plan: ExecutionPlan) -> ExecutionPlan:
     """Return `plan` with a seal that `check` will accept once; for the runtime and the prober."""
-    sealed = replace(plan, seal=secrets.token_hex(16))
+    sealed = replace(plan, seal=f"seal {next(_serial)}")
     with _guard:
         _sealed[sealed.seal] = sealed
     return sealed

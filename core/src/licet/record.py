@@ -11,10 +11,12 @@ Rules this module keeps:
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
 from typing import Any, Literal, Protocol
+
+import orjson
 
 from licet.errors import AuditUnavailable, UsageError
 
@@ -78,7 +80,7 @@ class Record:
             "mono_ns": str(entry.mono_ns),
             "trace_id": entry.trace_id,
             "span_id": entry.span_id,
-            "body": dict(entry.body),
+            "body": entry.body if type(entry.body) is Plain else dict(entry.body),
         }
         return {key: value for key, value in content.items() if value is not None}
 
@@ -119,36 +121,60 @@ def canonical(value: Any) -> bytes:
             nesting deeper than `MAX_DEPTH`, or something that is no JSON.
     """
     _check(value)
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return text.encode("utf-8")
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError as problem:  # what JSONEncodeError is
+        raise ValueError(f"a record can't hold this: {problem}") from None
 
 
-def plain(value: Any) -> Any:
-    """Turn what stages know into what a record can hold.
+class Plain(dict[str, Any]):
+    """Content that `plain_body` made, so that it need not be checked again."""
+
+
+def plain_body(body: Mapping[str, Any]) -> Plain:
+    """Turn what a stage knows into what a record can hold.
 
     Numbers with a fraction and huge ones become text, characters that UTF-8 can't hold become escapes,
     values become mappings of their fields.
     """
-    if value is None or isinstance(value, bool):
+    return Plain({ascii_key(str(key)): _plain(inner) for key, inner in body.items()})
+
+
+def _plain(value: Any) -> Any:
+    kind = type(value)
+    if value is None or kind is bool:
         return value
-    if isinstance(value, int):
-        return int(value) if abs(value) < 2**53 else hex(value)
+    if kind is str:
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if kind is int:
+        return value if -(2**53) < value < 2**53 else hex(value)
+    if kind is dict:
+        return {ascii_key(str(key)): _plain(inner) for key, inner in value.items()}
+    if kind is tuple or kind is list:
+        return [_plain(inner) for inner in value]
+    return _plain_of_other(value, kind)
+
+
+def _plain_of_other(value: Any, kind: type) -> Any:
     if isinstance(value, str):
-        return str(value).encode("utf-8", "backslashreplace").decode()
+        return _plain(str.__str__(value))
     if isinstance(value, float):
-        return repr(value)
+        return repr(float(value))
     if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+        return {name: _plain(getattr(value, name)) for name in _field_names(kind)}
     if isinstance(value, Mapping):
-        return {ascii_key(str(key)): plain(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(inner) for inner in value]
-    return plain(str(value))
+        return _plain(dict(value))
+    return _plain(sorted(map(str, value)) if isinstance(value, (set, frozenset)) else str(value))
+
+
+@cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 def ascii_key(key: str) -> str:
     """The name of a field in ASCII; other characters become escapes."""
-    return key.encode("ascii", "backslashreplace").decode()
+    return key if key.isascii() else key.encode("ascii", "backslashreplace").decode()
 
 
 def leaf_hash(line: bytes) -> str:
@@ -156,27 +182,26 @@ def leaf_hash(line: bytes) -> str:
     return hashlib.sha256(b"\x00" + line).hexdigest()
 
 
-def _check(value: Any) -> None:
-    pending = [(value, 0)]
-    while pending:
-        item, depth = pending.pop()
-        if item is None or isinstance(item, (bool, str)):
-            continue
-        if isinstance(item, int):
-            if abs(item) >= 2**53:
-                raise ValueError(f"integer `{item}` is too large for a record; write it as text")
-            continue
-        if depth >= MAX_DEPTH:
-            raise ValueError(f"a record can't be nested deeper than {MAX_DEPTH} levels")
-        if isinstance(item, dict):
-            for key, inner in item.items():
-                if not isinstance(key, str) or not key.isascii():
-                    raise ValueError(f"key `{key!r}` of a record is not ASCII text")
-                pending.append((inner, depth + 1))
-        elif isinstance(item, (list, tuple)):
-            pending.extend((inner, depth + 1) for inner in item)
-        else:
-            raise ValueError(f"a record can't hold a `{type(item).__name__}`")
+def _check(value: Any, depth: int = 0) -> None:
+    kind = type(value)
+    if kind is str or value is None or kind is bool or kind is Plain:
+        return
+    if kind is int:
+        if not -(2**53) < value < 2**53:
+            raise ValueError(f"integer `{value}` is too large for a record; write it as text")
+        return
+    if depth >= MAX_DEPTH:
+        raise ValueError(f"a record can't be nested deeper than {MAX_DEPTH} levels")
+    if kind is dict:
+        for key, inner in value.items():
+            if type(key) is not str or not key.isascii():
+                raise ValueError(f"key `{key!r}` of a record is not ASCII text")
+            _check(inner, depth + 1)
+    elif kind is list or kind is tuple:
+        for inner in value:
+            _check(inner, depth + 1)
+    else:
+        raise ValueError(f"a record can't hold a `{kind.__name__}`")
 
 
 def _field(content: Mapping[str, Any], key: str, kind: type, *, required: bool = True) -> Any:

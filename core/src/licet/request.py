@@ -10,7 +10,8 @@ Rules this module keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
@@ -39,7 +40,7 @@ class Intent:
     source: Source = "declared"
     line: int | None = None
     when: When = "start"
-    excerpt: str | None = field(default=None, compare=False)
+    excerpt: str | None = None
 
     def __str__(self) -> str:
         if self.action in TARGETLESS:
@@ -118,6 +119,10 @@ class Limits(_Frozen):
 
     def stated(self) -> dict[str, float | int]:
         """The limits that are set, by name."""
+        return dict(self._stated)
+
+    @cached_property
+    def _stated(self) -> dict[str, float | int]:
         return {name: value for name, value in self if value is not None}
 
 
@@ -147,6 +152,10 @@ class Subject(_Frozen):
     asserted_by: Literal["caller", "os", "token", "mcp"] = "caller"
 
 
+_NO_LIMITS = Limits()
+_NOBODY = Subject()
+
+
 class ExecutionRequest(_Frozen):
     """What a caller asks to run.
 
@@ -158,11 +167,11 @@ class ExecutionRequest(_Frozen):
     inputs: Mapping[str, Any] = Field(default_factory=dict)
     stdin: str | bytes = b""
     workdir: str | None = None
-    limits: Limits = Limits()
+    limits: Limits = Field(default_factory=lambda: _NO_LIMITS)
     env: Mapping[str, str] = Field(default_factory=dict)
     intents: tuple[Intent, ...] | None = None
     tools: Mapping[str, Callable[..., Any]] = Field(default_factory=dict)
-    subject: Subject = Subject()
+    subject: Subject = Field(default_factory=lambda: _NOBODY)
     requirements: Mapping[Control, Level] = Field(default_factory=dict)
     metadata: Mapping[str, str] = Field(default_factory=dict)
 
@@ -195,7 +204,7 @@ class FieldDigests:
 
     def as_json(self) -> dict[str, str]:
         """By name."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)

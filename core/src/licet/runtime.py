@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -320,10 +321,15 @@ class Runtime:
     def _digest(self, name: str, content: bytes) -> str:
         if self._key is None:
             self._key = states.host_key()
-        return states.digest(self._key, name.encode(), content)
+        # most parts of most requests are small and the same: limits, directory, an empty input
+        digest = _small_digest if len(content) <= 256 else states.digest
+        return digest(self._key, name.encode(), content)
 
     def _sealed(self) -> tuple[Path, ...]:
         return (self.state_path, states.user_state())
+
+
+_small_digest = lru_cache(maxsize=512)(states.digest)
 
 
 def new_run_id() -> str:

@@ -13,15 +13,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import lru_cache
 
 from licet.backend import Descriptor, Language
-from licet.contract import Blocker, Control, Requirement
+from licet.contract import Blocker, Control, Evidence, Level, Requirement
 from licet.decide import Decision
 from licet.plan import Opened
 from licet.policy import PolicyStack
-from licet.request import CodeNeeds, NormalizedRequest
-from licet.requirements import openable, require
+from licet.request import CodeNeeds, Limits, NormalizedRequest
+from licet.requirements import demand, openable
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +66,16 @@ def select(
 ) -> Selection:
     """Weigh every descriptor and choose one."""
     candidates, qualified = [], []
+    required = tuple(decision.required.items())
     for descriptor in descriptors:
-        opened = openable(decision.opened, descriptor.opens)
-        requirements = require(decision, request.limits, opened)
+        opened, requirements, shortfalls = _weigh(
+            descriptor, decision.opened, request.limits, required, decision.evidence
+        )
         blockers = (
             *_availability(descriptor, stack),
             *_language(descriptor.language, needs, bool(request.stdin)),
             *_openings(descriptor, decision, bool(request.tools)),
-            *descriptor.sandbox_enforcement_contract.satisfies(requirements),
+            *shortfalls,
         )
         candidates.append(Candidate(descriptor.name, not blockers, blockers))
         if not blockers:
@@ -84,24 +87,44 @@ def select(
     return Selection(tuple(candidates), Chosen(descriptor, opened, requirements, digest))
 
 
+@lru_cache(maxsize=512)
+def _weigh(
+    descriptor: Descriptor,
+    allowed: Opened,
+    limits: Limits,
+    required: tuple[tuple[Control, Level], ...],
+    evidence: Evidence,
+) -> tuple[Opened, Mapping[Control, Requirement], tuple[Blocker, ...]]:
+    """What a backend would open, what that demands of it, and where it falls short."""
+    opened = openable(allowed, descriptor.opens)
+    requirements = demand(required, evidence, limits, opened)
+    return opened, requirements, descriptor.sandbox_enforcement_contract.satisfies(requirements)
+
+
 def plan_digest(
     request: NormalizedRequest, decision: Decision, descriptor: Descriptor, opened: Opened
 ) -> str:
     """The digest that an approver is shown and that runs: a hash of named field digests."""
-    contract = descriptor.sandbox_enforcement_contract
     fields = request.digests.as_json() | {
-        "opened": _hash(asdict(opened)),
+        "opened": _opened_digest(opened),
         "policy": decision.policy_digest,
         "backend": f"{descriptor.name} {descriptor.version}",
-        "contract": _hash({control: claim.level for control, claim in contract.items()}),
+        "contract": descriptor.sandbox_enforcement_contract.levels_digest,
     }
     return _hash(fields)
 
 
-def _hash(content: object) -> str:
+@lru_cache(maxsize=256)
+def _opened_digest(opened: Opened) -> str:
+    return _hash(opened.as_json())
+
+
+def _hash(content: Mapping[str, object]) -> str:
     # ASCII escapes, since a path can hold bytes that are no UTF-8
-    text = json.dumps(content, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+    return "sha256:" + hashlib.sha256(_ENCODER.encode(content).encode()).hexdigest()
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 def _rank(descriptor: Descriptor, stack: PolicyStack) -> tuple[int, int, float, str]:

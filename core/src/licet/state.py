@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import hmac
 import json
 import os
@@ -167,11 +166,8 @@ def host_key() -> bytes:
 
 def digest(key: bytes, *parts: bytes) -> str:
     """A keyed digest of `parts`, `hmac-sha256:` and 64 digits; no two lists of parts share an input."""
-    mac = hmac.new(key, digestmod=hashlib.sha256)
-    for part in parts:
-        mac.update(len(part).to_bytes(8, "big"))
-        mac.update(part)
-    return f"hmac-sha256:{mac.hexdigest()}"
+    framed = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+    return f"hmac-sha256:{hmac.digest(key, framed, 'sha256').hex()}"
 
 
 @contextlib.contextmanager

@@ -14,12 +14,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from licet import telemetry
 from licet.errors import AuditUnavailable
-from licet.record import AuditLog, Entry, Kind, Phase, Record, plain
+from licet.record import AuditLog, Entry, Kind, Phase, Record, plain_body
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -77,7 +78,7 @@ class Trail:
         entry = Entry(
             kind=kind,
             run_id=self.run_id,
-            body=plain(body),
+            body=plain_body(body),
             time=_rfc3339(now),
             mono_ns=time.monotonic_ns(),
             phase=phase,
@@ -156,4 +157,9 @@ def _place(record: Record) -> dict[str, str | int]:
 
 def _rfc3339(ns: int) -> str:
     seconds, rest = divmod(ns, 1_000_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
+    return f"{_second(seconds)}.{rest:09d}Z"
+
+
+@lru_cache(maxsize=4)
+def _second(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"

@@ -22,7 +22,7 @@ from licet.policy.patterns import Pattern
 from licet.request import DEFAULT_LIMITS, Limits
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PolicyStack:
     """What decides: `root` grants, `bounds` restrict, `sealed` is never granted.
 
@@ -46,6 +46,11 @@ class PolicyStack:
         bounds = sorted({_content(bound) for bound in self.bounds})
         text = json.dumps([_content(self.root), bounds, sorted(self.sealed)])
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def names_workdir(self) -> bool:
+        """Whether the path word `workdir` stands in any document."""
+        return any(document.names_workdir for document in self.documents)
 
     @cached_property
     def limits(self) -> Limits:
