@@ -75,7 +75,10 @@ def list_runs(state: str | None, limit: int, as_json: bool) -> int:
 @_state
 @_json
 def show_run(run: str, state: str | None, as_json: bool) -> int:
-    """Show every record of one RUN (its id, or the beginning of it) or of one record as #SEQ."""
+    """Show the records of one run.
+
+    RUN is a run's id, the beginning of one, or #SEQ for a single record.
+    """
     from licet.cli.terminal import put_json, put_table
 
     records = _select(_reader(state), run)

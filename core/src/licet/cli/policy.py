@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from licet import units
 from licet.errors import UsageError
 
 if TYPE_CHECKING:
@@ -103,7 +104,10 @@ def show(file: str, as_json: bool) -> int:
             (entry.effect, entry.text, str(entry.where))
             for entry in (*document.deny, *document.ask, *document.allow)
         ]
-    rows += [("limit", f"{name} {value:g}", "lowest of all") for name, value in stack.limits.stated().items()]
+    rows += [
+        ("limit", f"{name} {_amount(name, value)}", "lowest of all")
+        for name, value in stack.limits.stated().items()
+    ]
     rows += [("env", f"{name}={value}", stack.root.file) for name, value in stack.environment.items()]
     rows += [
         ("require", f"{control} {level}", "highest of all") for control, level in stack.requirements.items()
@@ -114,6 +118,12 @@ def show(file: str, as_json: bool) -> int:
     rows.append(("digest", stack.digest, ""))
     put_table(("what", "value", "from"), rows)
     return 0
+
+
+def _amount(name: str, value: float) -> str:
+    if name in ("wall_time", "cpu_time"):
+        return units.show_duration(value)
+    return str(value) if name in ("processes", "recursion", "tool_calls") else units.show_size(int(value))
 
 
 def _stack(name: str) -> PolicyStack:

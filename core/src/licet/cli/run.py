@@ -46,10 +46,11 @@ def _with_options(command: F) -> F:
 @click.command()
 @_with_options
 def run(policy: str, as_json: bool, **given: Any) -> int:
-    """Run FILE (`-` for standard input, or -c CODE) under a policy.
+    """Run code under a policy.
 
-    The code's output and the repr of its last expression go to stdout, what licet says to stderr. Declaring
-    any --read, --write, --network or --shell narrows the run to exactly what is declared.
+    FILE is a Python file, or `-` for standard input; or give code with -c. The code's output and the repr of
+    its last expression go to stdout, what licet says to stderr. Declaring any --read, --write, --network or
+    --shell narrows the run to exactly what is declared.
 
     \b
     Exit codes: 0 success · 1 the code failed · 2 usage or invalid policy · 3 denied · 4 approval pending ·
@@ -80,7 +81,9 @@ def run(policy: str, as_json: bool, **given: Any) -> int:
 @click.command()
 @_with_options
 def explain(policy: str, as_json: bool, **given: Any) -> int:
-    """Say what policy decides about FILE (or -c CODE) and which sandbox would run it; runs nothing.
+    """Decide about FILE and choose a sandbox, without running it.
+
+    Takes the same input as `licet run`; nothing is executed and nothing recorded.
 
     \b
     Exit codes: 0 allow · 2 usage or invalid policy · 3 deny · 4 ask · 5 no backend

@@ -42,9 +42,12 @@ class PolicyStack:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over all that can change a decision; comments and layout can't."""
+        """SHA-256 over what the documents say; comments, layout and licet's own paths are no part of it.
+
+        So one policy has one digest, in whatever directory it is used.
+        """
         bounds = sorted({_content(bound) for bound in self.bounds})
-        text = json.dumps([_content(self.root), bounds, sorted(self.sealed)])
+        text = json.dumps([_content(self.root), bounds])
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
     @cached_property
