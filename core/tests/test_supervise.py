@@ -297,7 +297,7 @@ def test_a_program_of_somebody_else_is_permission_denied() -> None:
         os.chmod(directory, 0o755)
         path = Path(directory) / "python"
         path.write_text("")
-        path.chmod(0o001)
+        path.chmod(0o010)  # for its group alone, and the child is not in it
         assert as_somebody(lambda: probe_interpreter(str(path)).status) == "permission_denied"
 
 
