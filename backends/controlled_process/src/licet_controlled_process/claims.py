@@ -61,18 +61,8 @@ def contract() -> SandboxEnforcementContract:
             "the code can write to its own channel, and so forge its own value",
             condition=untouchable,
         ),
-        cpu_time_limit=Enforcement(
-            Level.partial,
-            "kernel",
-            "RLIMIT_CPU",
-            ("each process of the run has the whole limit for itself", "rounded up to whole seconds"),
-        ),
-        memory_limit=Enforcement(
-            Level.partial,
-            "kernel",
-            "RLIMIT_AS",
-            ("each process of the run has the whole limit for itself", "bounds addresses, not pages in use"),
-        ),
+        cpu_time_limit=_per_process("RLIMIT_CPU", "rounded up to whole seconds"),
+        memory_limit=_per_process("RLIMIT_AS", "bounds addresses, not pages in use"),
         fresh_state=Enforcement(
             Level.partial,
             "supervisor",
@@ -88,6 +78,11 @@ def _counted(stream: str) -> Enforcement:
         "supervisor",
         f"{stream} is a pipe that the host drains, counts and keeps within the limit",
     )
+
+
+def _per_process(mechanism: str, gap: str) -> Enforcement:
+    each = "each process of the run has the whole limit for itself"
+    return Enforcement(Level.partial, "kernel", mechanism, (each, gap))
 
 
 def _ways_past_the_supervisor(confined: bool) -> tuple[str, ...]:
