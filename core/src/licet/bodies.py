@@ -8,7 +8,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -20,6 +20,7 @@ from licet.decide import Decision, Verdict
 from licet.plan import ExecutionPlan
 from licet.policy import PolicyStack
 from licet.request import NormalizedRequest
+from licet.result import Output
 from licet.screen import VERSION as SCREEN_VERSION
 from licet.select import Selection
 
@@ -108,18 +109,24 @@ def execution(plan: ExecutionPlan, backend_version: str) -> dict[str, Any]:
 
 
 def result(
-    outcome: Outcome, *, success: bool, output: Mapping[str, Any], digests: Mapping[str, str], tool_calls: int
+    outcome: Outcome, output: Output, tool_calls: int, digest: Callable[[str, bytes], str]
 ) -> dict[str, Any]:
     """How it ended, and what was observed on the way."""
     error = outcome.error
+    content = {"stdout": output.stdout, "stderr": output.stderr, "value": outcome.value_repr or ""}
     return {
         "termination": outcome.termination,
-        "success": success,
+        "success": outcome.succeeded,
         "exit_code": outcome.exit_code,
         "error": {"type": error.type, "line": error.line} if error else None,
         "usage": outcome.usage,
-        "output": output,
-        "digests": digests,
+        "stdout_bytes": output.stdout_bytes,
+        "stderr_bytes": output.stderr_bytes,
+        "stdout_truncated": output.stdout_truncated,
+        "stderr_truncated": output.stderr_truncated,
+        "digests": {
+            name: digest(name, text.encode("utf-8", "surrogatepass")) for name, text in content.items()
+        },
         "observed": outcome.observed,
         "tool_calls": tool_calls,
     }

@@ -26,7 +26,7 @@ from licet.output import BoundedSink
 from licet.plan import ExecutionPlan
 from licet.policy import PolicyStack
 from licet.request import NormalizedRequest
-from licet.result import ToolCallMade
+from licet.result import Output, ToolCallMade
 from licet.trail import Trail
 
 Digest = Callable[[str, bytes], str]
@@ -44,8 +44,8 @@ class RunHost:
         digest: Digest,
     ) -> None:
         limits = plan.limits
-        self.stdout = BoundedSink(limits.stdout or 0)
-        self.stderr = BoundedSink(limits.stderr or 0)
+        self._stdout = BoundedSink(limits.stdout or 0)
+        self._stderr = BoundedSink(limits.stderr or 0)
         self.tool_calls: list[ToolCallMade] = []
         self._plan = plan
         self._request = request
@@ -60,8 +60,13 @@ class RunHost:
         """Keep output; False once the limit `output` is passed."""
         with self._guard:
             self._output_left -= len(data)
-            (self.stdout if stream == "stdout" else self.stderr).write(data)
+            (self._stdout if stream == "stdout" else self._stderr).write(data)
             return self._output_left >= 0
+
+    def output(self) -> Output:
+        """What was written so far."""
+        out, err = self._stdout, self._stderr
+        return Output(out.text(), err.text(), out.truncated, err.truncated, out.total, err.total)
 
     async def access(self, access: Access) -> bool:
         """Say whether the plan opens a file access, and record the answer."""

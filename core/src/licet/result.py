@@ -64,6 +64,18 @@ class ToolCallMade:
 
 
 @dataclass(frozen=True, slots=True)
+class Output:
+    """What the code wrote: text within its limits, whether it was shortened, and bytes in all."""
+
+    stdout: str = ""
+    stderr: str = ""
+    stdout_truncated: bool = False
+    stderr_truncated: bool = False
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class AuditPlace:
     """Where the last record of a run stands."""
 

@@ -15,19 +15,19 @@ import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from licet import backend as backends
-from licet import bodies
+from licet import bodies, conclude
 from licet import plan as plans
 from licet import state as states
 from licet.approval import authorize
-from licet.backend import Backend, GuestError, Outcome, Termination
-from licet.decide import Decision, decide
+from licet.backend import Backend, Outcome, Termination
+from licet.conclude import Prepared
+from licet.decide import decide
 from licet.errors import AuditUnavailable, BackendError, InvalidRequest, LaunchFailed
 from licet.host import RunHost
 from licet.normalize import normalize
@@ -38,10 +38,10 @@ from licet.policy.document import PACK_PREFIX
 from licet.portal import Portal
 from licet.record import AuditLog, UnavailableLog
 from licet.report import Explanation, explain
-from licet.request import CodeNeeds, ExecutionRequest, NormalizedRequest, Violation
-from licet.result import AuditPlace, BackendUsed, ExecutionResult
+from licet.request import CodeNeeds, ExecutionRequest
+from licet.result import ExecutionResult
 from licet.screen import screen
-from licet.select import Chosen, Selection, select
+from licet.select import Chosen, select
 from licet.settings import Settings, load_settings
 from licet.trail import Gaps, Trail
 
@@ -50,17 +50,6 @@ STATE_NAME = ".licet"
 _LARGE_CODE = 32 << 10  # bytes from which screening leaves the event loop
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """A request after its pure stages."""
-
-    request: NormalizedRequest
-    decision: Decision
-    selection: Selection
-    explanation: Explanation
-    syntax_error: Violation | None
 
 
 class Runtime:
@@ -132,8 +121,8 @@ class Runtime:
             try:
                 return await self._recorded(prepared, trail)
             except AuditUnavailable as problem:
-                return _refused(
-                    run_id, prepared, Termination.audit_unavailable, problem.message, problem.advice
+                return conclude.refused(
+                    prepared, trail, Termination.audit_unavailable, problem.message, problem.advice
                 )
             finally:
                 if self._gaps.failed:
@@ -174,7 +163,7 @@ class Runtime:
     ) -> None:
         await self.aclose()
 
-    def _prepare(self, asked: ExecutionRequest) -> _Prepared:
+    def _prepare(self, asked: ExecutionRequest) -> Prepared:
         """The pure stages: normalize → screen → decide → select."""
         request = normalize(
             asked,
@@ -189,14 +178,14 @@ class Runtime:
         descriptors = [backend.describe() for backend in self.backends]
         selection = select(request, decision, needs, self.stack, descriptors)
         explanation = explain(decision, selection, seen.syntax_error)
-        return _Prepared(request, decision, selection, explanation, seen.syntax_error)
+        return Prepared(request, decision, selection, explanation, seen.syntax_error)
 
-    async def _recorded(self, prepared: _Prepared, trail: Trail) -> ExecutionResult:
+    async def _recorded(self, prepared: Prepared, trail: Trail) -> ExecutionResult:
         """Record, authorize, seal and execute."""
         if (refusal := _noted(prepared, self.stack, trail)) is not None:
             trail.step("result", bodies.refusal(*refusal), phase="after")
             await trail.commit()
-            return _refused(trail.run_id, prepared, *refusal, audit=_place(trail))
+            return conclude.refused(prepared, trail, *refusal)
         chosen = prepared.selection.chosen
         assert chosen is not None
         plan = self._plan(prepared, chosen, trail.run_id)
@@ -210,7 +199,7 @@ class Runtime:
             raise
         return await self._finish(prepared, plan, host, outcome, trail)
 
-    def _plan(self, prepared: _Prepared, chosen: Chosen, run_id: str) -> ExecutionPlan:
+    def _plan(self, prepared: Prepared, chosen: Chosen, run_id: str) -> ExecutionPlan:
         request = prepared.request
         return plans.seal(
             ExecutionPlan(
@@ -245,60 +234,17 @@ class Runtime:
             return Outcome(Termination.backend_error, detail=detail)
 
     async def _finish(
-        self, prepared: _Prepared, plan: ExecutionPlan, host: RunHost, outcome: Outcome, trail: Trail
+        self, prepared: Prepared, plan: ExecutionPlan, host: RunHost, outcome: Outcome, trail: Trail
     ) -> ExecutionResult:
-        success = outcome.termination is Termination.exited and outcome.exit_code == 0
-        stdout, stderr, digest = host.stdout.text(), host.stderr.text(), self._digest
-        digests = {
-            "stdout": digest("stdout", stdout.encode("utf-8", "surrogatepass")),
-            "stderr": digest("stderr", stderr.encode("utf-8", "surrogatepass")),
-            "value": digest("value", (outcome.value_repr or "").encode("utf-8", "surrogatepass")),
-        }
-        output = {
-            "stdout_bytes": host.stdout.total,
-            "stderr_bytes": host.stderr.total,
-            "stdout_truncated": host.stdout.truncated,
-            "stderr_truncated": host.stderr.truncated,
-        }
-        body = bodies.result(
-            outcome, success=success, output=output, digests=digests, tool_calls=len(host.tool_calls)
-        )
-        termination, detail, advice = outcome.termination, outcome.detail, None
+        """Record how it ended, and say so."""
+        output, calls = host.output(), host.tool_calls
+        trail.step("result", bodies.result(outcome, output, len(calls), self._digest), phase="after")
         try:
-            trail.step("result", body, phase="after")
             await trail.commit()
         except AuditUnavailable as problem:
-            success, termination, advice = False, Termination.audit_unavailable, problem.advice
-            detail = f"the code ran, but its result could not be recorded: {problem.message}"
-        contract = plan.contract
-        return ExecutionResult(
-            run_id=plan.run_id,
-            termination=termination,
-            success=success,
-            value=outcome.value,
-            value_repr=outcome.value_repr,
-            stdout=stdout,
-            stderr=stderr,
-            stdout_truncated=host.stdout.truncated,
-            stderr_truncated=host.stderr.truncated,
-            stdout_bytes=host.stdout.total,
-            stderr_bytes=host.stderr.total,
-            exit_code=outcome.exit_code,
-            error=outcome.error,
-            decision=prepared.explanation,
-            backend=BackendUsed(plan.backend, self._version(plan.backend), contract.isolation),
-            contract=contract,
-            usage=outcome.usage,
-            changes=prepared.request.changes,
-            tool_calls=tuple(host.tool_calls),
-            audit=_place(trail),
-            observed=dict(outcome.observed),
-            detail=detail,
-            advice=advice,
-        )
-
-    def _version(self, name: str) -> str:
-        return next(d.version for b in self.backends if (d := b.describe()).name == name)
+            lost = conclude.finished(prepared, plan, outcome, output, calls, trail)
+            return conclude.unrecorded(lost, problem)
+        return conclude.finished(prepared, plan, outcome, output, calls, trail)
 
     def _log(self) -> AuditLog:
         if self._given_log is not None:
@@ -362,13 +308,13 @@ def _request(request: ExecutionRequest | str | bytes, fields: Mapping[str, Any])
         raise InvalidRequest(f"`{field}`: {first['msg'].removeprefix('Value error, ').lower()}") from None
 
 
-def _noted(prepared: _Prepared, stack: PolicyStack, trail: Trail) -> tuple[Termination, str] | None:
+def _noted(prepared: Prepared, stack: PolicyStack, trail: Trail) -> tuple[Termination, str] | None:
     """Note the stages before an execution; if one of them ends the run, say how and why."""
     trail.step("request", bodies.request(prepared.request))
     trail.step("decision", bodies.decision(prepared.decision, stack))
     trail.step("selection", bodies.selection(prepared.selection))
     if prepared.decision.effect == "deny":
-        return Termination.policy_denied, _why_denied(prepared.decision)
+        return Termination.policy_denied, conclude.why_denied(prepared.decision)
     if (unreadable := prepared.syntax_error) is not None:
         return Termination.exited, unreadable.message
     if prepared.selection.chosen is None:
@@ -376,40 +322,3 @@ def _noted(prepared: _Prepared, stack: PolicyStack, trail: Trail) -> tuple[Termi
     authorization = authorize(prepared.decision)
     trail.step("authorization", bodies.authorization(authorization))
     return None if authorization.granted else (Termination.approval_denied, authorization.reason)
-
-
-def _refused(
-    run_id: str,
-    prepared: _Prepared,
-    termination: Termination,
-    detail: str,
-    advice: str | None = None,
-    audit: AuditPlace | None = None,
-) -> ExecutionResult:
-    """The result of a run whose code never ran; code that can't be parsed failed by itself."""
-    unreadable = prepared.syntax_error if termination is Termination.exited else None
-    return ExecutionResult(
-        run_id=run_id,
-        termination=termination,
-        success=False,
-        exit_code=1 if unreadable else None,
-        error=GuestError("SyntaxError", unreadable.message, unreadable.line) if unreadable else None,
-        decision=prepared.explanation,
-        changes=prepared.request.changes,
-        audit=audit,
-        detail=None if unreadable else detail,
-        advice=unreadable.advice if unreadable else advice,
-    )
-
-
-def _why_denied(decision: Decision) -> str:
-    if decision.refusals:
-        first = decision.refusals[0]
-        return f"line {first.line}: {first.message}" if first.line else first.message
-    verdict = next(verdict for verdict in decision.verdicts if verdict.effect == "deny")
-    return f"`{verdict.intent}` is denied: {verdict.reason}"
-
-
-def _place(trail: Trail) -> AuditPlace | None:
-    record = trail.last
-    return AuditPlace(record.log, record.seq, record.leaf) if record is not None else None

@@ -1,0 +1,109 @@
+"""What a caller is told at the end of a run, made from the values of its stages.
+
+Rules this module keeps:
+
+- a run whose code never ran says so, and why; code that can't be parsed has failed by itself;
+- a result that could not be recorded is no success, and keeps all that the code did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from licet.backend import GuestError, Outcome, Termination
+from licet.decide import Decision
+from licet.errors import AuditUnavailable
+from licet.plan import ExecutionPlan
+from licet.report import Explanation
+from licet.request import NormalizedRequest, Violation
+from licet.result import AuditPlace, BackendUsed, ExecutionResult, Output, ToolCallMade
+from licet.select import Selection
+from licet.trail import Trail
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request after its pure stages."""
+
+    request: NormalizedRequest
+    decision: Decision
+    selection: Selection
+    explanation: Explanation
+    syntax_error: Violation | None
+
+
+def refused(
+    prepared: Prepared, trail: Trail, termination: Termination, detail: str, advice: str | None = None
+) -> ExecutionResult:
+    """The result of a run whose code never ran."""
+    unreadable = prepared.syntax_error if termination is Termination.exited else None
+    return ExecutionResult(
+        run_id=trail.run_id,
+        termination=termination,
+        success=False,
+        exit_code=1 if unreadable else None,
+        error=GuestError("SyntaxError", unreadable.message, unreadable.line) if unreadable else None,
+        decision=prepared.explanation,
+        changes=prepared.request.changes,
+        audit=_place(trail),
+        detail=None if unreadable else detail,
+        advice=unreadable.advice if unreadable else advice,
+    )
+
+
+def finished(
+    prepared: Prepared,
+    plan: ExecutionPlan,
+    outcome: Outcome,
+    output: Output,
+    tool_calls: Sequence[ToolCallMade],
+    trail: Trail,
+) -> ExecutionResult:
+    """The result of a run that is recorded."""
+    chosen = prepared.selection.chosen
+    assert chosen is not None
+    return ExecutionResult(
+        run_id=plan.run_id,
+        termination=outcome.termination,
+        success=outcome.succeeded,
+        value=outcome.value,
+        value_repr=outcome.value_repr,
+        exit_code=outcome.exit_code,
+        error=outcome.error,
+        decision=prepared.explanation,
+        backend=BackendUsed(plan.backend, chosen.descriptor.version, plan.contract.isolation),
+        contract=plan.contract,
+        usage=outcome.usage,
+        changes=prepared.request.changes,
+        tool_calls=tuple(tool_calls),
+        audit=_place(trail),
+        observed=dict(outcome.observed),
+        detail=outcome.detail,
+        **{name: getattr(output, name) for name in Output.__slots__},
+    )
+
+
+def unrecorded(result: ExecutionResult, problem: AuditUnavailable) -> ExecutionResult:
+    """The same result, after its record could not be written."""
+    return replace(
+        result,
+        success=False,
+        termination=Termination.audit_unavailable,
+        detail=f"the code ran, but its result could not be recorded: {problem.message}",
+        advice=problem.advice,
+    )
+
+
+def why_denied(decision: Decision) -> str:
+    """One sentence that says what denied it."""
+    if decision.refusals:
+        first = decision.refusals[0]
+        return f"line {first.line}: {first.message}" if first.line else first.message
+    verdict = next(verdict for verdict in decision.verdicts if verdict.effect == "deny")
+    return f"`{verdict.intent}` is denied: {verdict.reason}"
+
+
+def _place(trail: Trail) -> AuditPlace | None:
+    record = trail.last
+    return AuditPlace(record.log, record.seq, record.leaf) if record is not None else None
