@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,9 +12,10 @@ from typing import Any
 
 import pytest
 from licet import ExecutionRequest, Intent, Limits, Runtime, Subject, Termination
-from licet.backend import Backend, Descriptor, Host, Language, Outcome, Sandbox, ToolCall
+from licet.backend import Access, Backend, Descriptor, GuestError, Host, Language, Outcome, Sandbox, ToolCall
 from licet.contract import Control, Enforcement, Level, SandboxEnforcementContract
-from licet.errors import AuditUnavailable, InvalidRequest, RunFailed
+from licet.errors import AuditUnavailable, InvalidRequest, RunFailed, RuntimeClosed
+from licet.host import MOST_ACCESSES
 from licet.plan import ExecutionPlan
 from licet.record import Entry, MemoryLog, Record
 
@@ -322,13 +325,131 @@ def test_many_runs_at_once_in_one_loop_keep_their_values_apart() -> None:
     assert asyncio.run(main()) == [n + 1 for n in range(40)]
 
 
-def test_a_runtime_can_be_used_again_after_closing() -> None:
+def test_a_closed_runtime_runs_nothing_more() -> None:
     runtime = Runtime()
     assert runtime.run_sync("1").success
     runtime.close()
     runtime.close()
-    assert runtime.run_sync("2").value == 2
+    with pytest.raises(RuntimeClosed, match="this runtime is closed"):
+        runtime.run_sync("2")
+
+
+@pytest.mark.parametrize("policy", ["licet:compute", "licet:trusted"])
+def test_closing_ends_the_runs_under_way_and_records_them(policy: str, own_directories: Path) -> None:
+    runtime = Runtime(policy)
+    started = own_directories / "started"
+    code = (
+        "while True: pass"
+        if policy == "licet:compute"
+        else f"open({str(started)!r}, 'w'); import time; time.sleep(60)"
+    )
+    ended: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            runtime.run_sync(code)
+        except BaseException as problem:
+            ended.append(problem)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    log = own_directories / ".licet" / "log"
+    while not any(b'"phase":"before"' in segment.read_bytes() for segment in log.glob("*.jsonl")):
+        thread.join(0.01)
     runtime.close()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert [type(problem) for problem in ended] == [asyncio.CancelledError]
+    last = json.loads(sorted(log.glob("*.jsonl"))[-1].read_text().splitlines()[-1])
+    assert (last["kind"], last["body"]["termination"]) == ("result", "cancelled")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_run_sync_works_in_a_forked_child() -> None:
+    runtime = Runtime(backends=[Puppet(fine)], log=MemoryLog())
+    assert runtime.run_sync("1").success
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if runtime.run_sync("1").success else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("failure", [SystemExit(3), asyncio.CancelledError()])
+def test_a_backend_cannot_take_the_caller_with_it(failure: BaseException) -> None:
+    async def act(plan: ExecutionPlan, host: Host) -> Outcome:
+        raise failure
+
+    result = Runtime(backends=[Puppet(act)], log=MemoryLog()).run_sync("1")
+    assert result.termination is Termination.backend_error
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Outcome("exited", exit_code=0),  # type: ignore[arg-type]
+        Outcome(Termination.exited),
+        Outcome(Termination.timeout, exit_code=0),
+        Outcome(Termination.policy_denied),
+        Outcome(Termination.exited, 0, error=GuestError("E", "m")),
+    ],
+)
+def test_an_outcome_that_contradicts_itself_is_the_backends_fault(outcome: Outcome) -> None:
+    async def act(plan: ExecutionPlan, host: Host) -> Outcome:
+        return outcome
+
+    log = MemoryLog()
+    result = Runtime(backends=[Puppet(act)], log=log).run_sync("1")
+    assert (result.termination, kinds(log)) == (Termination.backend_error, ALLOWED)
+
+
+def test_one_run_cannot_spoil_the_record_of_another() -> None:
+    """A guest that asks for an endless path is refused; the log it writes to stays sound for everybody."""
+    hidden = (
+        "from pathlib import Path\ndef f(P): return P('a' * 5_000_000)\n"
+        "def g(x): return x.exists()\ng(f(Path))"
+    )
+
+    async def main() -> list[Any]:
+        async with Runtime() as runtime:
+            return await asyncio.gather(
+                runtime.run("sum(range(300000))"), runtime.run(hidden), runtime.run("2")
+            )
+
+    honest, evil, after = asyncio.run(main())
+    assert (honest.success, after.success) == (True, True)
+    assert evil.termination in (Termination.exited, Termination.policy_denied)
+
+
+def test_accesses_beyond_their_number_are_refused_and_counted(tmp_path: Path) -> None:
+    policy = tmp_path / "p.yaml"
+    policy.write_text("licet: 1\nallow: [read ./data]\n")
+    target = str(tmp_path / "data" / "x")
+
+    async def act(plan: ExecutionPlan, host: Host) -> Outcome:
+        answers = [await host.access(Access("read", target)) for _ in range(MOST_ACCESSES + 5)]
+        return Outcome(
+            Termination.exited, 0, value=[sum(answers), await host.access(Access("read", "a" * 9999))]
+        )
+
+    log = MemoryLog()
+    result = Runtime(policy, backends=[Puppet(act, opens=frozenset({"read"}))], log=log).run_sync("1")
+    assert result.value == [MOST_ACCESSES, False]
+    assert kinds(log).count("access:") == MOST_ACCESSES
+    assert list(log.records())[-1].entry.body["accesses"] == MOST_ACCESSES + 6
+
+
+def test_a_gap_outlives_the_process_that_had_it(tmp_path: Path) -> None:
+    policy = tmp_path / "p.yaml"
+    policy.write_text("licet: 1\naudit: {mode: best_effort}\n")
+    (tmp_path / ".licet").write_text("no directory")
+    with Runtime(policy, backends=[Puppet(fine)]) as runtime:
+        result = runtime.run_sync("1")
+    assert (result.success, result.audit) == (True, None)
+    (tmp_path / ".licet").unlink()
+    with Runtime(policy, backends=[Puppet(fine)]) as runtime:
+        assert runtime.run_sync("1").success
+    text = next((tmp_path / ".licet" / "log").glob("*.jsonl")).read_text()
+    assert '"event":"gap","missing":6' in text
 
 
 def test_the_subject_and_the_digests_are_in_the_record_and_the_content_is_not() -> None:

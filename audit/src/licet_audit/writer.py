@@ -21,9 +21,10 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-from licet.errors import AuditUnavailable
+from licet.errors import AuditUnavailable, EntryRefused
+from licet.files import open_plain, sync_directory
 from licet.record import Entry, Record
-from licet.state import StateDirectory, failures, open_plain, sync_directory, unavailable
+from licet.state import StateDirectory, failures, unavailable
 
 from licet_audit import heads, recovery, segments
 from licet_audit.chain import NOTHING, Head, encode, log_entry
@@ -199,7 +200,7 @@ class ChainWriter:
             try:
                 records, lines, head = self._encode(group, head)
             except ValueError as problem:
-                answers.append(AuditUnavailable(f"an entry can't be recorded: {problem}"))
+                answers.append(EntryRefused(f"an entry can't be recorded: {problem}"))
             else:
                 data += lines
                 answers.append(records)

@@ -12,13 +12,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from licet import plan as plans
 from licet.contract import SandboxEnforcementContract
 from licet.errors import BackendError
+from licet.output import bounded
 from licet.plan import ExecutionPlan
 from licet.request import Action
 
@@ -103,8 +104,9 @@ class Outcome:
 
     `value` is the value of the last expression statement, None if there is none. `value_repr` is its repr
     as the guest's interpreter writes it, bounded, and None exactly if the value is None. `exit_code` is set
-    for `exited` alone: 0, or 1 for an uncaught exception, or what `SystemExit` said. `observed` is the
-    read-back: facts about the protection that were seen on this very run, by control name.
+    for `exited` alone: 0, or 1 for an uncaught exception, or what `SystemExit` said, or 128 and the number of
+    the signal that ended the code. `observed` is the read-back: facts about the protection that were seen on
+    this very run, by control name.
     """
 
     termination: Termination
@@ -115,6 +117,11 @@ class Outcome:
     usage: Usage = field(default_factory=Usage)
     observed: Mapping[str, str] = field(default_factory=dict)
     detail: str | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the code ran to a good end."""
+        return self.termination is Termination.exited and self.exit_code == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +222,7 @@ class Backend(Protocol):
         ...
 
 
-QUEUE_S = 60.0
+QUEUE_S = 310.0
 """How long `open` may take, waiting for a free worker included."""
 
 GRACE_S = 10.0
@@ -240,14 +247,40 @@ async def execute(backend: Backend, plan: ExecutionPlan, host: Host) -> Outcome:
     finally:
         async with _within(GRACE_S, plan.backend, "close"):
             await sandbox.close()
-    if not isinstance(outcome, Outcome):
-        raise BackendError(f"backend `{plan.backend}` returned no outcome")
-    return outcome
+    return _checked(outcome, plan.backend)
+
+
+def _checked(outcome: Outcome, name: str) -> Outcome:
+    """Refuse an outcome that contradicts itself; keep the texts in it short."""
+    if not isinstance(outcome, Outcome) or not isinstance(outcome.termination, Termination):
+        raise BackendError(f"backend `{name}` returned no outcome")
+    if outcome.termination not in _ENDINGS:
+        raise BackendError(f"backend `{name}` answered `{outcome.termination}`, which is not its to say")
+    exited = outcome.termination is Termination.exited
+    if exited != isinstance(outcome.exit_code, int) or (outcome.exit_code == 0 and outcome.error is not None):
+        raise BackendError(f"backend `{name}` returned an outcome that contradicts itself")
+    error = outcome.error
+    return replace(
+        outcome,
+        error=error and GuestError(bounded(error.type, 200), bounded(error.message, 10_000), error.line),
+        observed={bounded(key, 100): bounded(value, 1000) for key, value in outcome.observed.items()},
+        detail=outcome.detail and bounded(outcome.detail, 1000),
+    )
+
+
+_ENDINGS = frozenset(Termination) - {
+    Termination.policy_denied,
+    Termination.approval_denied,
+    Termination.approval_pending,
+    Termination.no_backend,
+    Termination.unknown,
+}
+"""How a run can end once a backend has it."""
 
 
 @asynccontextmanager
 async def _within(seconds: float, name: str, step: str) -> AsyncIterator[None]:
-    """Bound a call of a backend, so that a broken one can't hold its caller for ever."""
+    """Cancel a call of a backend that takes too long; one that obeys can't hold its caller for ever."""
     try:
         async with asyncio.timeout(seconds) as bound:
             yield

@@ -109,7 +109,7 @@ def execution(plan: ExecutionPlan, backend_version: str) -> dict[str, Any]:
 
 
 def result(
-    outcome: Outcome, output: Output, tool_calls: int, digest: Callable[[str, bytes], str]
+    outcome: Outcome, output: Output, digest: Callable[[str, bytes], str], *, tool_calls: int, accesses: int
 ) -> dict[str, Any]:
     """How it ended, and what was observed on the way."""
     error = outcome.error
@@ -129,6 +129,7 @@ def result(
         },
         "observed": outcome.observed,
         "tool_calls": tool_calls,
+        "accesses": accesses,
     }
 
 

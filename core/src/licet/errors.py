@@ -75,6 +75,18 @@ class AuditUnavailable(LicetError):
     exit_code = 7
 
 
+class EntryRefused(AuditUnavailable):
+    """One entry can't be recorded, because of what is in it; the log itself is sound."""
+
+    slug = "entry-refused"
+
+
+class RuntimeClosed(UsageError):
+    """A runtime was used after it was closed."""
+
+    slug = "runtime-closed"
+
+
 class BackendError(LicetError):
     """A backend failed for a reason of its own, not of the code's."""
 

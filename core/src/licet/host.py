@@ -4,6 +4,7 @@ Rules this module keeps:
 
 - a tool call is decided when it happens, recorded before it has an effect, and recorded after;
 - a file access or a connection is checked against what the plan opens, and never creates a grant;
+- what a run can make the trail keep is bounded: accesses by number and length, tool calls by their limit;
 - output is counted whole and kept within its limits, from whatever thread it comes.
 """
 
@@ -23,6 +24,7 @@ from licet.backend import Access, GuestError, Reply, Target, Termination, ToolCa
 from licet.decide import Verdict, decide_call
 from licet.hosts import Endpoint, canonical_host
 from licet.output import BoundedSink
+from licet.paths import PATH_MAX
 from licet.plan import ExecutionPlan
 from licet.policy import PolicyStack
 from licet.request import NormalizedRequest
@@ -30,6 +32,9 @@ from licet.result import Output, ToolCallMade
 from licet.trail import Trail
 
 Digest = Callable[[str, bytes], str]
+
+MOST_ACCESSES = 1000
+"""How many file accesses of one run are recorded one by one; what code asks beyond that is refused."""
 
 
 class RunHost:
@@ -47,6 +52,7 @@ class RunHost:
         self._stdout = BoundedSink(limits.stdout or 0)
         self._stderr = BoundedSink(limits.stderr or 0)
         self.tool_calls: list[ToolCallMade] = []
+        self.accesses = 0
         self._plan = plan
         self._request = request
         self._stack = stack
@@ -70,6 +76,9 @@ class RunHost:
 
     async def access(self, access: Access) -> bool:
         """Say whether the plan opens a file access, and record the answer."""
+        self.accesses += 1
+        if self.accesses > MOST_ACCESSES or len(access.target) > PATH_MAX:
+            return False  # not recorded one by one, so not granted either; the result counts them
         answer = self._plan.opened.opens(access.action, access.target)
         body = {"action": access.action, "target": access.target, "allowed": answer}
         self._trail.step("access", body)
@@ -134,7 +143,7 @@ class RunHost:
         try:
             value = await _invoke(handler, call)
             values.check_crossing(value)
-        except Exception as problem:
+        except (Exception, SystemExit) as problem:
             error = GuestError(type(problem).__name__, values.repr_bounded(str(problem))[1:-1])
             return Reply(error=error), "raised"
         return Reply(value=value), "returned"

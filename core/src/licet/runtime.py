@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -30,20 +29,23 @@ from licet.conclude import Prepared
 from licet.decide import decide
 from licet.errors import AuditUnavailable, BackendError, InvalidRequest, LaunchFailed
 from licet.host import RunHost
+from licet.logbook import Gaps, Logbook
 from licet.normalize import normalize
+from licet.output import bounded
 from licet.plan import ExecutionPlan
 from licet.plugins import Plugins
 from licet.policy import MANAGED, PolicySource, PolicyStack, load_stack
 from licet.policy.document import PACK_PREFIX
 from licet.portal import Portal
-from licet.record import AuditLog, UnavailableLog
+from licet.record import AuditLog
 from licet.report import Explanation, explain
 from licet.request import CodeNeeds, ExecutionRequest
 from licet.result import ExecutionResult
+from licet.running import Running
 from licet.screen import screen
 from licet.select import Chosen, select
 from licet.settings import Settings, load_settings
-from licet.trail import Gaps, Trail
+from licet.trail import Trail
 
 DEFAULT_POLICY = "licet:compute"
 STATE_NAME = ".licet"
@@ -84,11 +86,11 @@ class Runtime:
         source = PolicySource(self.plugins.packs(), managed, self.settings.may_pass)
         self.stack: PolicyStack = load_stack(name, source, sealed=self._sealed())
         self.backends = tuple(backends) if backends is not None else self.plugins.backends()
-        self._given_log = log
-        self._opened_log: AuditLog | None = None
+        self._offers = [(backend.describe(), backend) for backend in self.backends]
+        self._logbook = Logbook(self._open_log if log is None else lambda: log)
+        self._gaps = Gaps(self.state_path if log is None else None)
         self._key: bytes | None = None
-        self._gaps = Gaps()
-        self._guard = threading.Lock()
+        self._running = Running()
         self._portal = Portal()
 
     @classmethod
@@ -109,15 +111,19 @@ class Runtime:
 
         Raises:
             InvalidRequest: the request can't be understood.
+            RuntimeClosed: the runtime was closed.
         """
         asked = _request(request, fields)
         if len(asked.code) < _LARGE_CODE:
             prepared = self._prepare(asked)
         else:
             prepared = await asyncio.to_thread(self._prepare, asked)
-        run_id = new_run_id()
-        best_effort = self.stack.audit_mode == "best_effort"
-        with Trail(self._log(), run_id, best_effort=best_effort, gaps=self._gaps) as trail:
+        with self._running.one():
+            return await self._run(prepared)
+
+    async def _run(self, prepared: Prepared) -> ExecutionResult:
+        log, best_effort = self._logbook.current(), self.stack.audit_mode == "best_effort"
+        with Trail(log, new_run_id(), best_effort=best_effort, gaps=self._gaps) as trail:
             try:
                 return await self._recorded(prepared, trail)
             except AuditUnavailable as problem:
@@ -125,18 +131,19 @@ class Runtime:
                     prepared, trail, Termination.audit_unavailable, problem.message, problem.advice
                 )
             finally:
-                if self._gaps.failed:
-                    await self._forget_log()
+                if trail.log_failed:
+                    await self._logbook.give_up(log)
 
     def run_sync(self, request: ExecutionRequest | str | bytes, **fields: Any) -> ExecutionResult:
         """`run` for programs without an event loop; also works where one is running."""
         return self._portal.run(self.run(request, **fields))
 
     async def aclose(self) -> None:
-        """End every pool and release the log."""
+        """Cancel the runs under way, end every pool and release the log; no run begins any more."""
+        await self._running.end()
         for backend in self.backends:
             await backend.close()
-        await self._forget_log()
+        await self._logbook.close()
         await asyncio.to_thread(self._portal.close)
 
     def close(self) -> None:
@@ -168,15 +175,14 @@ class Runtime:
         request = normalize(
             asked,
             self.stack,
-            directory=str(Path.cwd()),
+            directory=_current_directory(),
             host_environment=os.environ,
             digest=self._digest,
         )
         seen = screen(request.code, denied_modules=self.stack.denied_modules)
         decision = decide(request, self.stack, seen)
         needs = seen.needs if seen.syntax_error is None else CodeNeeds()
-        descriptors = [backend.describe() for backend in self.backends]
-        selection = select(request, decision, needs, self.stack, descriptors)
+        selection = select(request, decision, needs, self.stack, [offer for offer, _ in self._offers])
         explanation = explain(decision, selection, seen.syntax_error)
         return Prepared(request, decision, selection, explanation, seen.syntax_error)
 
@@ -220,7 +226,7 @@ class Runtime:
         )
 
     async def _execute(self, plan: ExecutionPlan, host: RunHost) -> Outcome:
-        backend = next(b for b in self.backends if b.describe().name == plan.backend)
+        backend = next(backend for offer, backend in self._offers if offer.name == plan.backend)
         try:
             return await backends.execute(backend, plan, host)
         except AuditUnavailable as problem:  # a tool call could not be recorded
@@ -229,16 +235,21 @@ class Runtime:
             return Outcome(Termination.launch_failed, detail=str(problem))
         except BackendError as problem:
             return Outcome(Termination.backend_error, detail=str(problem))
-        except Exception as problem:  # a stranger's backend can fail in any way
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            return Outcome(Termination.backend_error, detail=f"`{plan.backend}` cancelled itself")
+        except (Exception, SystemExit) as problem:  # a stranger's backend can fail in any way
             detail = f"`{plan.backend}` failed: {type(problem).__name__}: {problem}"
-            return Outcome(Termination.backend_error, detail=detail)
+            return Outcome(Termination.backend_error, detail=bounded(detail, 1000))
 
     async def _finish(
         self, prepared: Prepared, plan: ExecutionPlan, host: RunHost, outcome: Outcome, trail: Trail
     ) -> ExecutionResult:
         """Record how it ended, and say so."""
         output, calls = host.output(), host.tool_calls
-        trail.step("result", bodies.result(outcome, output, len(calls), self._digest), phase="after")
+        body = bodies.result(outcome, output, self._digest, tool_calls=len(calls), accesses=host.accesses)
+        trail.step("result", body, phase="after")
         try:
             await trail.commit()
         except AuditUnavailable as problem:
@@ -246,23 +257,8 @@ class Runtime:
             return conclude.unrecorded(lost, problem)
         return conclude.finished(prepared, plan, outcome, output, calls, trail)
 
-    def _log(self) -> AuditLog:
-        if self._given_log is not None:
-            return self._given_log
-        with self._guard:
-            if self._opened_log is None:
-                try:
-                    self._opened_log = self.plugins.audit_log(states.open_state(self.state_path))
-                except AuditUnavailable as problem:
-                    return UnavailableLog(problem)
-            return self._opened_log
-
-    async def _forget_log(self) -> None:
-        """Close the log; one that has failed stays failed, so the next run opens it anew."""
-        with self._guard:
-            log, self._opened_log, self._gaps.failed = self._opened_log, None, False
-        if log is not None:
-            await log.close()
+    def _open_log(self) -> AuditLog:
+        return self.plugins.audit_log(states.open_state(self.state_path))
 
     def _digest(self, name: str, content: bytes) -> str:
         if self._key is None:
@@ -273,6 +269,13 @@ class Runtime:
 
     def _sealed(self) -> tuple[Path, ...]:
         return (self.state_path, states.user_state())
+
+
+def _current_directory() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        raise InvalidRequest("the current directory is gone", advice="change into one that exists") from None
 
 
 _small_digest = lru_cache(maxsize=512)(states.digest)

@@ -19,20 +19,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from licet import telemetry
-from licet.errors import AuditUnavailable
+from licet.errors import AuditUnavailable, EntryRefused
+from licet.logbook import Gaps
 from licet.record import AuditLog, Entry, Kind, Phase, Record, plain_body
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span, Tracer
-
-
-@dataclass
-class Gaps:
-    """What a log failed to take: whether it failed at all, and how many records `best_effort` let go."""
-
-    failed: bool = False
-    missing: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +36,17 @@ class _Noted:
 
 
 class Trail:
-    """The records and spans of the run `run_id`; use it as a context manager around the run."""
+    """The records and spans of the run `run_id`; use it as a context manager around the run.
+
+    `last` is the last record that is durable, `lost` why a `best_effort` trail lost some, and `log_failed`
+    whether the log is to be given up.
+    """
 
     def __init__(self, log: AuditLog, run_id: str, *, best_effort: bool, gaps: Gaps) -> None:
         self.run_id = run_id
         self.last: Record | None = None
+        self.lost: AuditUnavailable | None = None
+        self.log_failed = False
         self._log = log
         self._best_effort = best_effort
         self._gaps = gaps
@@ -96,23 +95,20 @@ class Trail:
         """
         noted, self._noted = self._noted, []
         entries = [item.entry for item in noted]
-        if self._gaps.missing:
-            entries.insert(0, self._gap(entries[0]))
+        if missing := self._gaps.missing:
+            entries.insert(0, _gap(missing, entries[0]))
         try:
             records = await self._log.append(entries)
-        except AuditUnavailable:
-            self._gaps.failed = True
+        except AuditUnavailable as problem:
+            self.log_failed |= not isinstance(problem, EntryRefused)
             if not self._best_effort:
                 raise
-            self._gaps.missing += len(noted)
+            self.lost = problem
+            self._gaps.lost(len(noted))
             return
-        self._gaps.missing = 0
+        self._gaps.recorded()
         self.last = records[-1]
         self._emit(noted, records[-len(noted) :])
-
-    def _gap(self, first: Entry) -> Entry:
-        body = {"event": "gap", "missing": self._gaps.missing}
-        return Entry("log", "", body, time=first.time, mono_ns=first.mono_ns)
 
     def _ids(self) -> tuple[str | None, str | None]:
         if self._span is None or not (context := self._span.get_span_context()).is_valid:
@@ -141,6 +137,11 @@ class Trail:
 
             self._span.set_attribute("error.type", body["termination"])
             self._span.set_status(Status(StatusCode.ERROR))
+
+
+def _gap(missing: int, first: Entry) -> Entry:
+    body = {"event": "gap", "missing": missing}
+    return Entry("log", "", body, time=first.time, mono_ns=first.mono_ns)
 
 
 def _place(record: Record) -> dict[str, str | int]:
