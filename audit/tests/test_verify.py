@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from licet.state import StateDirectory, read_state
 from licet_audit import heads
 from licet_audit.chain import MAX_LINE, Head
 from licet_audit.reader import LogReader
+from licet_audit.verify import _Runs
 
 Append = Callable[..., list[Record]]
 Make = Callable[..., Entry]
@@ -288,6 +290,19 @@ def test_what_was_denied_and_executed_is_a_contradiction(
         "contradictions": f"record #4 at byte {result.first_bad_byte} of seg-{0:020d}.jsonl: "
         "run `a` was denied before"
     }
+
+
+def test_denied_runs_are_forgotten_with_their_results() -> None:
+    runs = _Runs()
+    tracemalloc.start()
+    try:
+        for number in range(20_000):
+            runs.contradicts({"kind": "decision", "run_id": f"{number:026}", "body": {"effect": "deny"}})
+            runs.contradicts({"kind": "result", "run_id": f"{number:026}", "body": {}})
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 10_000
 
 
 def test_a_later_decision_counts(state: StateDirectory, append: Append, entry: Make) -> None:

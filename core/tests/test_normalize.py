@@ -380,3 +380,16 @@ def test_digests_tell_pairs_apart(normalized: Normalized, stack_of: StackOf) -> 
     one = normalized(stack=stack_of("env: {A: '1B2:3'}"))
     other = normalized(stack=stack_of("env: {A: '1', B2: '3'}"))
     assert one.digests.environment != other.digests.environment
+
+
+def test_refused_code_can_be_recognised_and_its_size_is_known(
+    normalized: Normalized, stack_of: StackOf
+) -> None:
+    refused = normalized("x" * 50, stack=stack_of("limits: {code: 10B}"))
+    assert (refused.code, refused.code_bytes) == ("", 50)
+    assert refused.digests.code == normalized("x" * 50).digests.code
+
+
+def test_what_is_recorded_as_it_is_has_to_be_short(normalized: Normalized) -> None:
+    with pytest.raises(InvalidRequest, match="`metadata` and `subject` hold 7"):
+        normalized("1", metadata={"note": "x" * 70_000})

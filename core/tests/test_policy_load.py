@@ -89,6 +89,14 @@ def test_a_managed_policy_that_would_never_be_read_is_an_error(files: Files) -> 
     assert advice == "have the administrator of this machine rename it"
 
 
+def test_content_is_not_kept_yet_and_the_file_that_asks_is_named(files: Files) -> None:
+    files.write(root="within: [./org.yaml]", org="audit: {content: kept}")
+    assert files.refusal() == (
+        "org.yaml: `audit: {content: kept}` is not yet supported",
+        "write `digest`: licet refuses what it would not do",
+    )
+
+
 def test_no_managed_directory_is_no_bound(files: Files) -> None:
     files.write(root="")
     assert files.load().bounds == ()
@@ -120,6 +128,27 @@ UNREADABLE = "can't be read: no such file or directory"
 def test_a_bound_that_cannot_be_read_refuses(files: Files, texts: dict[str, str], message: str) -> None:
     files.write(**texts)
     assert files.refusal()[0] == message
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX files of all kinds")
+@pytest.mark.parametrize("which", ["root.yaml", "bound.yaml", "base.yaml", "managed/machine.yaml"])
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "device"]
+)
+def test_a_policy_that_is_no_plain_file_is_refused_at_once(
+    files: Files, which: str, make: Callable[[Path], None]
+) -> None:
+    files.write(root="extends: ./base.yaml\nwithin: [./bound.yaml]", base="", bound="", managed__machine="")
+    (files.root / which).unlink()
+    make(files.root / which)
+    assert files.refusal()[0].endswith("can't be read: not a plain file")
+
+
+def test_what_is_said_of_a_long_path_is_short(files: Files) -> None:
+    files.write(root=f"within: [./{'x' * 5000}]")
+    message, _ = files.refusal()
+    assert message.endswith("…` can't be used: it is longer than 4095 bytes")
+    assert len(message) < 400
 
 
 def test_the_root_that_does_not_exist_says_how_to_make_one(files: Files) -> None:

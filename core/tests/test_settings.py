@@ -1,13 +1,17 @@
 """Settings: which source wins, and which variables of the host may be passed on."""
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
 from licet.errors import InvalidSettings
-from licet.settings import STANDARD, Settings, load_settings
+from licet.settings import STANDARD, Settings, directory_of, load_settings, settings_beside
+from licet.state import open_state
 
 CORPUS = Path(__file__).parent / "data/paths_hosts.jsonl"
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX files of all kinds")
 ENV_ROWS = [
     row for line in CORPUS.read_text().splitlines() if (row := json.loads(line))["class"] == "env-name"
 ]
@@ -65,6 +69,8 @@ def test_an_empty_home_means_none(state: Path, managed: Path) -> None:
         ("enabled = [1]", "`enabled.0`: input should be a valid string"),
         ("pass_environment = {}", "`pass_environment`: input should be a valid tuple"),
         ("home = 3", "`home`: input is not a valid path"),
+        ('home = "a\\u0000b"', "`home`: no path holds a nul byte"),
+        ("#" * (1 << 20) + "#", "the settings can't be read: it is larger than 1 MiB"),
         ("a = ", "the settings can't be read: Invalid value (at end of document)"),
         ("a = " + "[" * 5000, "the settings can't be read: "),
     ],
@@ -96,7 +102,7 @@ def test_settings_that_are_no_utf8_are_refused(state: Path, managed: Path, conte
 
 def test_settings_that_cannot_be_read_are_refused(state: Path, managed: Path) -> None:
     managed.mkdir()
-    with pytest.raises(InvalidSettings, match=r"the settings can't be read: .*Is a directory"):
+    with pytest.raises(InvalidSettings, match=r"the settings can't be read: is a directory"):
         load_settings(state, {}, managed=managed)
 
 
@@ -125,3 +131,73 @@ def test_env_rows_of_the_corpus(row: dict[str, list[str]]) -> None:
 )
 def test_which_variables_may_be_passed_on(allowed: tuple[str, ...], name: str, passes: bool) -> None:
     assert Settings(pass_environment=allowed).may_pass(name) == passes
+
+
+def test_a_relative_home_starts_at_the_file_that_states_it(state: Path, managed: Path) -> None:
+    (state / "config.toml").write_text('home = "../log"')
+    assert load_settings(state, {}, managed=managed).home == state / "../log"
+    managed.write_text('home = "log"')
+    assert load_settings(state, {}, managed=managed).home == managed.parent / "log"
+
+
+def test_a_relative_home_is_made_absolute_once(
+    state: Path, managed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = load_settings(state, {"LICET_HOME": "log"}, managed=managed)
+    given = Settings(home=Path("log"))
+    monkeypatch.chdir(state)
+    assert found.home == given.home == tmp_path / "log"
+
+
+@posix_only
+def test_a_relative_home_needs_a_current_directory(
+    state: Path, managed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(InvalidSettings, match="`home`: it is relative, and the current directory is gone"):
+        load_settings(state, {"LICET_HOME": "log"}, managed=managed)
+    with pytest.raises(InvalidSettings, match="the current directory is gone"):
+        directory_of("licet:compute")
+    with pytest.raises(InvalidSettings, match="the current directory is gone"):
+        directory_of("licet.yaml")
+
+
+@posix_only
+@pytest.mark.parametrize("which", ["state", "managed"])
+def test_settings_that_are_no_plain_file_are_refused_at_once(state: Path, managed: Path, which: str) -> None:
+    file = state / "config.toml" if which == "state" else managed
+    os.mkfifo(file)
+    with pytest.raises(InvalidSettings, match="the settings can't be read: not a plain file"):
+        load_settings(state, {}, managed=managed)
+
+
+@posix_only
+def test_settings_may_be_a_link_to_a_plain_file(state: Path, managed: Path, tmp_path: Path) -> None:
+    (tmp_path / "shared.toml").write_text('enabled = ["mine"]')
+    managed.symlink_to("shared.toml")
+    assert "mine" in load_settings(state, {}, managed=managed).enabled
+
+
+def test_settings_beside_a_policy_count_only_if_licet_made_their_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    mine, shipped = tmp_path / "mine", tmp_path / "shipped"
+    (shipped / ".licet").mkdir(parents=True)
+    for directory in (open_state(mine / ".licet").path, shipped / ".licet"):
+        (directory / "config.toml").write_text('home = "../log"\n')
+    assert settings_beside(mine, {}).state_beside(mine) == mine / ".licet/../log"
+    assert settings_beside(shipped, {}).state_beside(shipped) == shipped / ".licet"
+    assert settings_beside(shipped, {"LICET_HOME": str(mine / ".licet")}).home == mine / ".licet"
+    assert not (mine / "log").exists()
+
+
+def test_a_policy_keeps_its_state_beside_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    here = Path.cwd()
+    assert directory_of("licet:compute") == here
+    assert directory_of("licet.yaml") == here
+    assert directory_of("sub/licet.yaml") == here / "sub"

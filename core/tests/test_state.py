@@ -101,7 +101,15 @@ def test_a_shipped_configuration_without_an_id_is_refused(tmp_path: Path) -> Non
 def test_a_copy_of_a_registered_directory_is_refused(tmp_path: Path) -> None:
     made = state.open_state(tmp_path / ".licet")
     shutil.copytree(made.path, tmp_path / "copy")
-    assert "was not made by licet" in refusal(tmp_path / "copy").message
+    problem = refusal(tmp_path / "copy")
+    assert problem.message == (
+        f"`{tmp_path / 'copy'}` is not written to: its log is registered for `{made.path}`, "
+        "and this may be a copy"
+    )
+    assert problem.advice == (
+        "move it back there, or aside to begin a new log here; `licet audit` still reads it"
+    )
+    assert state.trusted(tmp_path / "copy") is None
     copy = state.read_state(tmp_path / "copy")
     assert (copy.log_id, state.may_pin(copy), state.may_pin(made)) == (made.log_id, False, True)
 
@@ -110,7 +118,120 @@ def test_a_directory_in_the_place_of_a_registered_one_is_refused(tmp_path: Path)
     made = state.open_state(tmp_path / ".licet")
     made.path.rename(tmp_path / "moved")
     shutil.copytree(tmp_path / "moved", made.path)
-    assert "was not made by licet" in refusal(made.path).message
+    problem = refusal(made.path)
+    assert (
+        problem.message
+        == f"`{made.path}` is a copy of the directory that is registered there, or replaces it"
+    )
+    assert problem.advice == (
+        "put the original back, or move this one aside to begin a new log; `licet audit` still reads it"
+    )
+
+
+def registered(home: Path, log_id: str) -> dict[str, object]:
+    found: dict[str, object] = json.loads((home / "licet" / "logs" / f"{log_id}.json").read_text())
+    return found
+
+
+def test_a_moved_directory_stays_what_it_was(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "here").mkdir()
+    made = state.open_state(tmp_path / "here" / ".licet")
+    (tmp_path / "here").rename(tmp_path / "there")
+    moved = state.StateDirectory(tmp_path / "there" / ".licet", made.log_id)
+    assert state.trusted(moved.path) == moved
+    assert state.may_pin(moved)
+    assert registered(home, made.log_id)["path"] == str(made.path)  # looking changes nothing
+    assert state.open_state(moved.path) == moved
+    assert registered(home, made.log_id)["path"] == str(moved.path)
+    (tmp_path / "here").mkdir()
+    assert state.open_state(made.path).log_id != made.log_id
+
+
+@posix_only
+def test_the_number_of_an_inode_that_was_given_out_again_is_no_move(tmp_path: Path, home: Path) -> None:
+    """What a checkout that brings a known id would be, on the freed inode of the deleted original."""
+    made = state.open_state(tmp_path / ".licet")
+    moved = tmp_path / "elsewhere"
+    made.path.rename(moved)
+    known = registered(home, made.log_id)["id_changed_ns"]
+    while (moved / "id").lstat().st_ctime_ns == known:
+        (moved / "id").chmod(0o600)
+    assert "its log is registered for" in refusal(moved).message
+    assert state.trusted(moved) is None
+    moved.rename(made.path)
+    assert state.open_state(made.path) == made
+
+
+@posix_only
+def test_a_registration_of_a_process_that_was_killed_is_good_for_its_place_alone(
+    tmp_path: Path, home: Path
+) -> None:
+    made = state.open_state(tmp_path / ".licet")
+    content = registered(home, made.log_id)
+    del content["id_changed_ns"]
+    (home / "licet" / "logs" / f"{made.log_id}.json").write_text(json.dumps(content))
+    assert state.open_state(made.path) == state.trusted(made.path) == made
+    made.path.rename(tmp_path / "elsewhere")
+    assert "its log is registered for" in refusal(tmp_path / "elsewhere").message
+
+
+def test_looking_makes_nothing(tmp_path: Path, home: Path) -> None:
+    assert state.trusted(tmp_path / ".licet") is None
+    (tmp_path / ".licet").mkdir(mode=0o700)
+    assert state.trusted(tmp_path / ".licet") is None
+    (tmp_path / ".licet" / "id").write_text("0" * 32 + "\n")
+    assert state.trusted(tmp_path / ".licet") is None
+    assert state.user_state_path() == home / "licet"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == [".licet", "id"]
+    made = state.open_state(tmp_path / "made")
+    assert state.trusted(made.path) == made
+
+
+@posix_only
+@pytest.mark.parametrize("path", ["/proc/nowhere/.licet", "/dev/null", "/" + "x" * 5000])
+def test_what_can_be_no_state_directory_is_not_trusted(path: str) -> None:
+    assert state.trusted(Path(path)) is None
+
+
+@posix_only
+def test_a_state_directory_that_others_may_write_to_is_not_trusted(tmp_path: Path) -> None:
+    made = state.open_state(tmp_path / ".licet")
+    made.path.chmod(0o770)
+    assert state.trusted(made.path) is None
+
+
+@posix_only
+def test_a_user_without_a_home_trusts_no_directory_called_home(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = state.open_state(tmp_path / ".licet")
+    shutil.copytree(home / "licet", tmp_path / "~" / ".local" / "state" / "licet")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", "")
+    monkeypatch.setenv("HOME", "~")
+    assert state.user_state_path() is None
+    assert state.trusted(made.path) is None
+    with pytest.raises(AuditUnavailable, match="expected an absolute path"):
+        state.user_state()
+
+
+@posix_only
+def test_who_has_no_place_for_keys_is_told_which_variable_names_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null/state")
+    with pytest.raises(AuditUnavailable) as problem:
+        state.user_state()
+    assert problem.value.message == "a part of `/dev/null/state/licet` is not a directory"
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
+    with pytest.raises(AuditUnavailable) as problem:
+        state.host_key()
+    assert problem.value.message == "`/proc/nowhere` can't be used: no such file or directory"
+    assert problem.value.advice == "repair that, or point XDG_STATE_HOME at another directory"
+
+
+@posix_only
+def test_what_is_said_of_a_long_path_is_short() -> None:
+    problem = refusal(Path("/" + "x" * 5000))
+    assert problem.message == f"`/{'x' * 298}…` can't be used: file name too long"
 
 
 def test_a_damaged_registration_is_none(tmp_path: Path, home: Path) -> None:

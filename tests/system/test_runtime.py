@@ -389,7 +389,7 @@ def test_a_backend_cannot_take_the_caller_with_it(failure: BaseException) -> Non
         Outcome("exited", exit_code=0),  # type: ignore[arg-type]
         Outcome(Termination.exited),
         Outcome(Termination.timeout, exit_code=0),
-        Outcome(Termination.policy_denied),
+        Outcome(Termination.no_backend),
         Outcome(Termination.exited, 0, error=GuestError("E", "m")),
     ],
 )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import shutil
 import time
 from pathlib import Path
 
 import pytest
-from cli import licet
+from cli import Ran, licet
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
@@ -96,7 +99,12 @@ def test_backends_are_listed_with_their_contract(name: str) -> None:
     assert listed[name]["contract"]["digest"].startswith("sha256:")
     shown = licet("backends", "show", name)
     assert shown.code == 0
-    assert "filesystem_read_deny" in shown.out
+    blocks = [block.splitlines() for block in re.split(r"\n(?! )", shown.out.removesuffix("\n"))]
+    claims = {name: claim for name, claim in listed[name]["contract"].items() if name != "digest"}
+    assert [block[0].split()[:2] for block in blocks] == [[c, claims[c]["level"]] for c in claims]
+    for block, claim in zip(blocks, claims.values(), strict=True):
+        gaps = [f"    gap: {gap}" for gap in claim["gaps"]]
+        assert block[1:] == ([f"    {claim['mechanism']}"] if claim["mechanism"] else []) + gaps
 
 
 def test_trusted_code_runs_in_a_real_interpreter() -> None:
@@ -127,6 +135,90 @@ def test_a_clamped_limit_is_reported_with_what_was_asked() -> None:
             "reason": "policy allows no more",
         }
     ]
+    assert "changed     limits.wall_time: 9 min → 30 s, policy allows no more" in (
+        licet("run", "-c", "1", "--timeout", "9m").err
+    )
+
+
+def _advised(ran: Ran) -> tuple[str, ...]:
+    """The command that a card says shows more, as a shell would split it."""
+    (line,) = (line for line in ran.err.splitlines() if line.startswith("  more "))
+    program, *arguments = shlex.split(line.removeprefix("  more "))
+    assert program == "licet"
+    return tuple(arguments)
+
+
+@pytest.mark.parametrize("how", ["beside a policy", "LICET_HOME", "config.toml"])
+def test_a_card_names_a_command_that_works(
+    how: str, own_directories: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = own_directories / "a project"
+    folder.mkdir()
+    (folder / "licet.yaml").write_text("licet: 1\nextends: licet:compute\n")
+    run = ("run", "--policy", "a project/licet.yaml", "-c", "open('x')")
+    if how == "LICET_HOME":
+        monkeypatch.setenv("LICET_HOME", "../log")
+    elif how == "config.toml":
+        licet(*run)
+        (folder / ".licet" / "config.toml").write_text('home = "../../log"')
+    ran = licet(*run)
+    assert ran.code == 3
+    show = _advised(ran)
+    assert ("--state" in show) == (how != "LICET_HOME")
+    assert "policy_denied" in licet(*show).out
+    assert (own_directories.parent / "log" / "log").is_dir() == (how == "LICET_HOME")
+    for place in ((), ("--policy", "a project/licet.yaml")):
+        found = licet("audit", "list", "--json", *place)
+        if place or how == "LICET_HOME":
+            assert [run["termination"] for run in found.json] == ["policy_denied"]
+        else:
+            assert (found.code, "`--policy`" in found.err) == (7, True)
+    assert not (own_directories / ".licet").exists()
+
+
+def test_a_log_is_named_once(own_directories: Path) -> None:
+    ran = licet("audit", "list", "--state", ".licet", "--policy", "licet.yaml")
+    assert (ran.code, "both name a log" in ran.err) == (2, True)
+
+
+def test_a_moved_project_keeps_its_log(own_directories: Path) -> None:
+    (own_directories / "old").mkdir()
+    (own_directories / "old" / "licet.yaml").write_text("licet: 1\nextends: licet:compute\n")
+    assert licet("run", "--policy", "old/licet.yaml", "-c", "1").code == 0
+    (own_directories / "old").rename(own_directories / "new")
+    assert licet("run", "--policy", "new/licet.yaml", "-c", "1").code == 0
+    assert len(licet("audit", "list", "--policy", "new/licet.yaml", "--json").json) == 2
+    shutil.copytree(own_directories / "new", own_directories / "copy")
+    ran = licet("run", "--policy", "copy/licet.yaml", "-c", "1")
+    assert ran.code == 7
+    assert f"its log is registered for `{own_directories}/new/.licet`, and this may be a copy" in ran.err
+    assert len(licet("audit", "list", "--policy", "copy/licet.yaml", "--json").json) == 2
+
+
+def test_the_backend_of_a_run_is_the_one_that_ran_it() -> None:
+    licet("run", "-c", "1")
+    licet("run", "-c", "open('x')")
+    licet("run", "-c", "class A(Exception): pass")
+    runs = licet("audit", "list", "--json").json
+    assert [(run["backend"], run["executed"]) for run in runs] == [
+        ("monty", True), (None, False), (None, False),
+    ]  # fmt: skip
+    assert [line.split()[6:] for line in licet("audit", "list").out.splitlines()[1:]] == [
+        ["monty", "exited"], ["-", "policy_denied"], ["-", "no_backend"],
+    ]  # fmt: skip
+
+
+def test_a_run_that_best_effort_let_go_unrecorded_says_so(own_directories: Path) -> None:
+    Path("licet.yaml").write_text("licet: 1\nextends: licet:compute\naudit: {mode: best_effort}\n")
+    assert "  trail " not in licet("run", "--policy", "licet.yaml", "-c", "1").err
+    shutil.rmtree(own_directories / ".licet")
+    (own_directories / ".licet").write_text("a file")
+    for code, exit_code in (("1", 0), ("1/0", 1), ("open('x')", 3)):
+        ran = licet("run", "--policy", "licet.yaml", "-c", code)
+        assert ran.code == exit_code
+        assert "  trail       not recorded: " in ran.err
+        assert "licet audit show" not in ran.err
+    assert licet("run", "--policy", "licet.yaml", "-c", "1", "--json").json["audit"] is None
 
 
 def test_a_policy_is_started_checked_and_shown() -> None:

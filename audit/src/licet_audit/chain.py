@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from licet.record import Entry, Record, canonical, leaf_hash
+from licet.record import Entry, Record, canonical, seat
 
 MAX_LINE = 4 * 2**20  # bytes, newline included; a longer line is no record
 
@@ -37,14 +37,13 @@ def encode(entry: Entry, head: Head, *, log: str, writer: Mapping[str, Any]) -> 
     Raises:
         ValueError: the entry has no canonical form, or is longer than a record may be.
     """
-    record = Record(log=log, seq=head.seq + 1, prev=head.leaf, writer=writer, entry=entry)
     try:
-        line = canonical(record.as_json())
+        record, line = seat(entry, log=log, seq=head.seq + 1, prev=head.leaf, writer=writer)
     except (TypeError, RecursionError) as problem:
         raise ValueError(f"it is no plain JSON: {problem}") from None
     if len(line) >= MAX_LINE:
         raise ValueError(f"it has {len(line)} bytes, a record has fewer than {MAX_LINE}")
-    return replace(record, leaf=leaf_hash(line)), line + b"\n"
+    return record, line + b"\n"
 
 
 def decode(line: bytes) -> dict[str, Any]:

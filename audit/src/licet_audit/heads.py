@@ -13,7 +13,8 @@ import os
 from pathlib import Path
 
 from licet.errors import AuditUnavailable
-from licet.state import failures, open_plain, replace, user_state
+from licet.files import open_plain, replace
+from licet.state import failures, user_state
 
 from licet_audit.chain import Head
 from licet_audit.locks import wait_lock

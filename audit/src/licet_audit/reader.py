@@ -5,7 +5,7 @@ Rules this module keeps:
 - nothing in the state directory is written; the only trace of reading is the head that `verify` pins in the
   user's own state directory, and only for a log that is this user's or that nobody here has registered;
 - a snapshot is taken under the lock, so what a writer is about to finish is not mistaken for damage;
-- memory does not grow with the log.
+- memory does not grow with the log: `records` holds one line, `verify` the runs without a result.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import os
 from collections.abc import Iterator
 
 from licet.errors import AuditUnavailable, UsageError
+from licet.files import open_plain
 from licet.record import Claim, Record, Verification, from_json, leaf_hash
-from licet.state import StateDirectory, failures, may_pin, open_plain
+from licet.state import StateDirectory, failures, may_pin
 
 from licet_audit import heads
 from licet_audit.chain import Head, decode

@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from licet.files import open_plain, sync_directory
 from licet.record import Entry
-from licet.state import StateDirectory, open_plain, sync_directory
+from licet.state import StateDirectory
 
 from licet_audit.chain import decode, log_entry, mono_ns, now
 from licet_audit.locks import try_lock

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from licet.files import open_plain
 from licet.record import from_json, leaf_hash
-from licet.state import StateDirectory, open_plain
+from licet.state import StateDirectory
 
 from licet_audit.chain import MAX_LINE, NOTHING, Head, decode
 

@@ -5,6 +5,7 @@ Rules this module keeps:
 - every line is judged by its bytes alone: parsed, spelled again and compared, and hashed into the chain;
 - a claim that fails keeps the place of its first failure; the pass goes on, so the others stay meaningful;
 - what only this user's pinned head shows (cutting, rewriting) is a claim of its own;
+- memory holds the runs that have no result yet, so it grows with what is open at once, not with the log;
 - a pass says what it does not prove.
 """
 
@@ -87,7 +88,7 @@ class Verifier:
         self._order = _Finding("no record is missing between the first and the last")
         self._chain = _Finding("each record holds the hash of the one before")
         self._segments = _Finding("each file begins where the one before ends")
-        self._contradictions = _Finding("no run was denied and executed all the same")
+        self._contradictions = _Finding("no run was executed between its denial and its result")
 
     def start(self, segment: Segment) -> None:
         """Go on with the next file of the log."""
@@ -235,7 +236,7 @@ class Verifier:
 
 
 class _Runs:
-    """What the records say about runs; it remembers the runs that are open or were denied."""
+    """What the records say about runs; it remembers those that have no result yet, and no others."""
 
     def __init__(self) -> None:
         self._denied: set[str] = set()
@@ -250,6 +251,7 @@ class _Runs:
         if kind == "decision":
             (self._denied.add if body.get("effect") == "deny" else self._denied.discard)(run_id)
         elif kind == "result":
+            self._denied.discard(run_id)
             self._open.discard(run_id)
             self._unknown += body.get("termination") == "unknown"
         elif kind == "execution":

@@ -23,7 +23,7 @@ from typing import Any
 
 from licet.errors import AuditUnavailable, EntryRefused
 from licet.files import open_plain, sync_directory
-from licet.record import Entry, Record
+from licet.record import Entry, Record, plain_body
 from licet.state import StateDirectory, failures, unavailable
 
 from licet_audit import heads, recovery, segments
@@ -63,12 +63,14 @@ class ChainWriter:
             AuditUnavailable: the log can't be written, or is not what was last seen.
         """
         self._require_sound()
-        self._identity = {
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-            "instance": secrets.token_hex(8),
-            "version": version("licet-audit"),
-        }
+        self._identity = plain_body(
+            {
+                "host": socket.gethostname(),
+                "pid": os.getpid(),
+                "instance": secrets.token_hex(8),
+                "version": version("licet-audit"),
+            }
+        )
         try:
             with failures(self._state.path):
                 self._prepare()
@@ -206,9 +208,10 @@ class ChainWriter:
                 answers.append(records)
         if data:
             self._commit(data, head)
-            with contextlib.suppress(OSError):  # the batch is durable; at worst a tail is recorded twice
-                recovery.mark_recorded(tails)
-                self._tails_pending = False
+            if self._tails_pending:
+                with contextlib.suppress(OSError):  # the batch is durable; at worst a tail is recorded twice
+                    recovery.mark_recorded(tails)
+                    self._tails_pending = False
         for answer in answers:
             self._remember(answer)
         return answers[1:]

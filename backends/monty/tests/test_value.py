@@ -200,3 +200,17 @@ def test_rewriting_never_fails_and_moves_no_line(code: str) -> None:
         normalised = code.replace("\r\n", "\n").replace("\r", "\n").split("\n")
         for before, after in zip(normalised, rewritten.split("\n"), strict=False):
             assert after.replace("__licet_value__ = (", "").replace(")", "") == before.replace(")", "")
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        ("x = r'''\\N{'''; y = '''}'''\ny", "}"),
+        ("x = '\\d'\nx", "\\d"),
+        ("'\\N{BULLET}'", "•"),
+        ("b'\\q'", b"\\q"),
+    ],
+)
+def test_escapes_of_every_kind_move_nothing(code: str, value: Any, run: Any) -> None:
+    outcome = run(code)
+    assert (outcome.error, outcome.value) == (None, value)

@@ -10,11 +10,10 @@ Rules this module keeps:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from licet import plan as plans
 from licet.contract import SandboxEnforcementContract
@@ -22,6 +21,8 @@ from licet.errors import BackendError
 from licet.output import bounded
 from licet.plan import ExecutionPlan
 from licet.request import Action
+
+T = TypeVar("T")
 
 
 class Termination(StrEnum):
@@ -239,14 +240,12 @@ async def execute(backend: Backend, plan: ExecutionPlan, host: Host) -> Outcome:
     plans.check(plan)
     if backend.describe().name != plan.backend:
         raise BackendError(f"the plan is for `{plan.backend}`, not for `{backend.describe().name}`")
-    async with _within(QUEUE_S, plan.backend, "open"):
-        sandbox = await backend.open(plan, host)
+    sandbox = await _within(QUEUE_S, plan.backend, "open", backend.open(plan, host))
     try:
-        async with _within((plan.limits.wall_time or 0.0) + GRACE_S, plan.backend, "run"):
-            outcome = await sandbox.run(plan, host)
+        allowed = (plan.limits.wall_time or 0.0) + GRACE_S
+        outcome = await _within(allowed, plan.backend, "run", sandbox.run(plan, host))
     finally:
-        async with _within(GRACE_S, plan.backend, "close"):
-            await sandbox.close()
+        await _within(GRACE_S, plan.backend, "close", sandbox.close())
     return _checked(outcome, plan.backend)
 
 
@@ -268,22 +267,15 @@ def _checked(outcome: Outcome, name: str) -> Outcome:
     )
 
 
-_ENDINGS = frozenset(Termination) - {
-    Termination.policy_denied,
-    Termination.approval_denied,
-    Termination.approval_pending,
-    Termination.no_backend,
-    Termination.unknown,
-}
-"""How a run can end once a backend has it."""
+_ENDINGS = frozenset(Termination) - {Termination.no_backend, Termination.unknown}
+"""How a run can end once a backend has it; a denial ends one by a fatal reply of the host."""
 
 
-@asynccontextmanager
-async def _within(seconds: float, name: str, step: str) -> AsyncIterator[None]:
+async def _within(seconds: float, name: str, step: str, call: Awaitable[T]) -> T:
     """Cancel a call of a backend that takes too long; one that obeys can't hold its caller for ever."""
     try:
         async with asyncio.timeout(seconds) as bound:
-            yield
+            return await call
     except TimeoutError:
         if not bound.expired():
             raise

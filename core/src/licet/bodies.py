@@ -30,7 +30,7 @@ def request(normalized: NormalizedRequest) -> dict[str, Any]:
     return {
         "subject": normalized.subject.model_dump(exclude_none=True),
         "digests": normalized.digests.as_json(),
-        "code_bytes": len(normalized.code.encode("utf-8", "surrogatepass")),
+        "code_bytes": normalized.code_bytes,
         "inputs": sorted(normalized.inputs),
         "tools": sorted(normalized.tools),
         "environment": sorted(normalized.environment),

@@ -15,6 +15,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from licet import paths, values
@@ -33,6 +34,9 @@ from licet.request import (
 )
 
 Digest = Callable[[str, bytes], str]
+
+MOST_SAID = 64 << 10
+"""How many characters of metadata and subject a request may bring; they are recorded as they are."""
 
 _COOKIE = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
 _COMMENT_OR_BLANK = re.compile(r"^[ \t\f]*(?:#|$)")
@@ -65,9 +69,12 @@ def normalize(
     environment = _environment(request.env, stack.environment, host_environment, changes)
     _check_names(request)
     inputs = _inputs(request.inputs)
+    sent = _encoded(request.code)
+    _check_size(request)
     return NormalizedRequest(
         code=code,
-        inputs=values.from_json(inputs),
+        code_bytes=len(sent),
+        inputs=values.from_json(inputs) if request.inputs else {},
         stdin=stdin,
         workdir=workdir,
         limits=limits,
@@ -80,11 +87,12 @@ def normalize(
         changes=tuple(changes),
         violations=tuple(violations),
         digests=FieldDigests(
-            code=digest("code", _bytes(code)),
-            stdin=digest("stdin", stdin),
+            # what was refused for its size is not kept, but can be recognised
+            code=digest("code", _bytes(code) if code else sent),
+            stdin=digest("stdin", stdin or _encoded(request.stdin)),
             inputs=digest("inputs", inputs.encode()),
             environment=digest("environment", _pairs(environment)),
-            limits=digest("limits", _pairs({name: repr(value) for name, value in limits.stated().items()})),
+            limits=digest("limits", _limits_spelled(limits)),
             workdir=digest("workdir", _bytes(workdir)),
         ),
     )
@@ -102,6 +110,11 @@ def _limits(asked: Limits, allowed: Limits, changes: list[Change]) -> Limits:
         else:
             effective[name] = value
     return Limits(**effective)
+
+
+@lru_cache(maxsize=64)
+def _limits_spelled(limits: Limits) -> bytes:
+    return _pairs({name: repr(value) for name, value in limits.stated().items()})
 
 
 def _code(raw: str | bytes, limits: Limits, changes: list[Change], violations: list[Violation]) -> str:
@@ -206,6 +219,8 @@ def _check_names(request: ExecutionRequest) -> None:
 
 def _inputs(given: Mapping[str, Any]) -> str:
     """The wire form of all inputs, by name; one spelling, whatever order they came in."""
+    if not given:
+        return "{}"
     ordered = {name: given[name] for name in sorted(given)}
     try:
         values.check_crossing(ordered)  # all at once, since one budget holds for all of them
@@ -239,6 +254,21 @@ def _path(path: str, base: str, name: str, resolve: paths.Resolve) -> str:
         return paths.canonical(path, base=base, resolve=resolve)
     except ValueError as problem:
         raise InvalidRequest(f"`{name}` `{path}` can't be used: {problem}") from None
+
+
+def _check_size(request: ExecutionRequest) -> None:
+    """What goes into the record as it is has to be short."""
+    size = sum(len(key) + len(value) for key, value in request.metadata.items())
+    size += len(request.subject.model_dump_json())
+    if size > MOST_SAID:
+        raise InvalidRequest(
+            f"`metadata` and `subject` hold {size} characters, {MOST_SAID} are allowed",
+            advice="pass digests or names, and keep the rest where they lead",
+        )
+
+
+def _encoded(content: str | bytes) -> bytes:
+    return content if isinstance(content, bytes) else _bytes(content)
 
 
 def _bytes(text: str) -> bytes:

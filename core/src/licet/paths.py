@@ -116,7 +116,8 @@ def _check_text(path: str) -> None:
 
 
 def _check_lengths(path: str) -> None:
-    if len(os.fsencode(path)) > PATH_MAX:
+    encoded = os.fsencode(path)
+    if len(encoded) > PATH_MAX:
         raise ValueError(f"it is longer than {PATH_MAX} bytes")
-    if any(len(os.fsencode(name)) > NAME_MAX for name in path.split("/")):
+    if any(len(name) > NAME_MAX for name in encoded.split(b"/")):
         raise ValueError(f"one of its names is longer than {NAME_MAX} bytes")

@@ -66,23 +66,34 @@ class Record:
 
     def as_json(self) -> dict[str, Any]:
         """The record as it is written: one flat object; what is None is left out."""
-        entry = self.entry
-        content = {
-            "v": self.v,
-            "log": self.log,
-            "seq": self.seq,
-            "prev": self.prev,
-            "writer": dict(self.writer),
-            "kind": entry.kind,
-            "phase": entry.phase,
-            "run_id": entry.run_id,
-            "time": entry.time,
-            "mono_ns": str(entry.mono_ns),
-            "trace_id": entry.trace_id,
-            "span_id": entry.span_id,
-            "body": entry.body if type(entry.body) is Plain else dict(entry.body),
-        }
-        return {key: value for key, value in content.items() if value is not None}
+        return {"v": self.v, **_flat(self.entry, self.log, self.seq, self.prev, self.writer)}
+
+
+def seat(entry: Entry, *, log: str, seq: int, prev: str, writer: Mapping[str, Any]) -> tuple[Record, bytes]:
+    """Give an entry its place in a log; return the record and its canonical bytes.
+
+    Raises:
+        ValueError: the entry has no canonical form.
+    """
+    line = canonical({"v": VERSION, **_flat(entry, log, seq, prev, writer)})
+    return Record(log, seq, prev, writer, entry, leaf=leaf_hash(line)), line
+
+
+def _flat(entry: Entry, log: str, seq: int, prev: str, writer: Mapping[str, Any]) -> dict[str, Any]:
+    content = {
+        "log": log,
+        "seq": seq,
+        "prev": prev,
+        "writer": writer if type(writer) is Plain else dict(writer),
+        "kind": entry.kind,
+        "run_id": entry.run_id,
+        "time": entry.time,
+        "mono_ns": str(entry.mono_ns),
+        "body": entry.body if type(entry.body) is Plain else dict(entry.body),
+    }
+    optional = {"phase": entry.phase, "trace_id": entry.trace_id, "span_id": entry.span_id}
+    content.update((key, value) for key, value in optional.items() if value is not None)
+    return content
 
 
 def from_json(content: Mapping[str, Any], leaf: str = "") -> Record:
@@ -137,19 +148,28 @@ def plain_body(body: Mapping[str, Any]) -> Plain:
     Numbers with a fraction and huge ones become text, characters that UTF-8 can't hold become escapes,
     values become mappings of their fields.
     """
-    return Plain({ascii_key(str(key)): _plain(inner) for key, inner in body.items()})
+    return Plain(_plain_mapping(body))
+
+
+def _plain_mapping(content: Mapping[Any, Any]) -> dict[str, Any]:
+    return {
+        key if type(key) is str and key.isascii() else ascii_key(str(key)): (
+            inner if type(inner) is str and inner.isascii() else _plain(inner)
+        )
+        for key, inner in content.items()
+    }
 
 
 def _plain(value: Any) -> Any:
     kind = type(value)
-    if value is None or kind is bool:
-        return value
     if kind is str:
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if value is None or kind is bool or kind is Plain:
+        return value
     if kind is int:
         return value if -(2**53) < value < 2**53 else hex(value)
     if kind is dict:
-        return {ascii_key(str(key)): _plain(inner) for key, inner in value.items()}
+        return _plain_mapping(value)
     if kind is tuple or kind is list:
         return [_plain(inner) for inner in value]
     return _plain_of_other(value, kind)
@@ -163,7 +183,7 @@ def _plain_of_other(value: Any, kind: type) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {name: _plain(getattr(value, name)) for name in _field_names(kind)}
     if isinstance(value, Mapping):
-        return _plain(dict(value))
+        return _plain_mapping(value)
     return _plain(sorted(map(str, value)) if isinstance(value, (set, frozenset)) else str(value))
 
 
@@ -196,7 +216,8 @@ def _check(value: Any, depth: int = 0) -> None:
         for key, inner in value.items():
             if type(key) is not str or not key.isascii():
                 raise ValueError(f"key `{key!r}` of a record is not ASCII text")
-            _check(inner, depth + 1)
+            if type(inner) is not str:
+                _check(inner, depth + 1)
     elif kind is list or kind is tuple:
         for inner in value:
             _check(inner, depth + 1)
@@ -305,11 +326,10 @@ class MemoryLog:
         start = len(self._records)
         for entry in entries:
             prev = self._records[-1].leaf if self._records else ""
-            record = Record(
-                log="memory", seq=len(self._records), prev=prev, writer={"instance": "memory"}, entry=entry
+            record, _ = seat(
+                entry, log="memory", seq=len(self._records), prev=prev, writer={"instance": "memory"}
             )
-            leaf = leaf_hash(canonical(record.as_json()))
-            self._records.append(Record(record.log, record.seq, prev, record.writer, entry, leaf=leaf))
+            self._records.append(record)
         return tuple(self._records[start:])
 
     async def close(self) -> None:

@@ -211,11 +211,13 @@ class FieldDigests:
 class NormalizedRequest:
     """A request in one canonical spelling: the only form in which the later stages see it.
 
-    `limits` states every limit that applies. `intents` are canonical and hold no `run`, which every
-    request contains. `violations` are refusals of form (size, NUL, encoding cookie).
+    `code_bytes` is the size of the code as it was sent. `limits` states every limit that applies. `intents`
+    are canonical and hold no `run`, which every request contains. `violations` are refusals of form (size,
+    NUL, encoding cookie).
     """
 
     code: str
+    code_bytes: int
     inputs: Mapping[str, Any]
     stdin: bytes
     workdir: str

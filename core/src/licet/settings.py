@@ -4,6 +4,10 @@ Rules this module keeps:
 
 - a later source wins over an earlier one: defaults, `config.toml` in the state directory, `LICET_*`,
   `Runtime(settings=)`; the administrator's file wins over all of them;
+- the settings of a state directory count only if this user's licet made it, and looking makes nothing;
+- a relative `home` is made absolute once, here: it starts at the file that states it, elsewhere at the
+  current directory;
+- a file of settings is a plain file, or a link to one, and small;
 - an unknown key is an error that names the file and the known keys;
 - `enabled` in the administrator's file is a floor: nobody disables what it lists.
 """
@@ -12,14 +16,19 @@ from __future__ import annotations
 
 import os
 import sys
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from licet.errors import InvalidSettings, Position
+from licet.files import read_plain
+from licet.output import bounded
+from licet.state import trusted
+
+STATE_NAME = ".licet"
+"""The name of a state directory that lies beside a policy."""
 
 STANDARD = ("audit", "controlled_process", "monty", "policies")
 """The plugins that are enabled unless settings say otherwise."""
@@ -30,11 +39,14 @@ MANAGED_FILE = (
     else Path("/etc/licet/config.toml")
 )
 
+_MOST_BYTES = 1 << 20
+
 
 class Settings(BaseModel):
     """What the host decides, as opposed to policy.
 
-    `enabled` are the plugins to import; `home` is the state directory, None for `.licet` beside the policy;
+    `enabled` are the plugins to import; `home` is the state directory, None for `.licet` beside the policy,
+    and absolute once it is here;
     `pass_environment` are the host variables that a policy may hand on, where `*` ends a prefix.
     """
 
@@ -44,6 +56,22 @@ class Settings(BaseModel):
     home: Path | None = None
     pass_environment: tuple[str, ...] = ("LANG", "LC_*", "TZ")
 
+    @field_validator("home")
+    @classmethod
+    def _absolute(cls, home: Path | None) -> Path | None:
+        if home is None:
+            return None
+        if "\0" in str(home):
+            raise ValueError("no path holds a NUL byte")
+        try:
+            return Path.cwd() / home if not home.is_absolute() else home
+        except FileNotFoundError:
+            raise ValueError("it is relative, and the current directory is gone") from None
+
+    def state_beside(self, directory: Path) -> Path:
+        """Where the state of policies in `directory` is."""
+        return self.home or directory / STATE_NAME
+
     def may_pass(self, name: str) -> bool:
         """Whether a policy may hand on the host's variable `name`."""
         if name.upper().startswith(("LD_", "DYLD_", "PYTHON")):
@@ -52,6 +80,30 @@ class Settings(BaseModel):
             name == allowed or (allowed.endswith("*") and name.startswith(allowed[:-1]))
             for allowed in self.pass_environment
         )
+
+
+def directory_of(policy: str) -> Path:
+    """The directory that the state of `policy` lies in: that of the file, or the current one for a pack.
+
+    Raises:
+        InvalidSettings: it is taken from a current directory that is gone.
+    """
+    from licet.policy.document import PACK_PREFIX
+
+    try:
+        return Path.cwd() if policy.startswith(PACK_PREFIX) else Path(os.path.realpath(policy)).parent
+    except FileNotFoundError:
+        raise InvalidSettings("the current directory is gone", advice="change into one that exists") from None
+
+
+def settings_beside(directory: Path, environment: Mapping[str, str]) -> Settings:
+    """The settings in force for policies in `directory`; nothing is made.
+
+    Raises:
+        InvalidSettings: a file or a variable is wrong.
+    """
+    known = trusted(Path(environment.get("LICET_HOME") or directory / STATE_NAME))
+    return load_settings(known.path if known else None, environment)
 
 
 def load_settings(
@@ -76,13 +128,27 @@ def load_settings(
 
 def _file(path: Path) -> dict[str, Any]:
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        data = read_plain(path, _MOST_BYTES + 1, follow=True)
+        if len(data) > _MOST_BYTES:
+            raise ValueError(f"it is larger than {_MOST_BYTES >> 20} MiB")
+        content = _toml(data.decode("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as problem:
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise InvalidSettings(f"the settings can't be read: {reason}", where=Position(str(path))) from None
+    except (ValueError, RecursionError) as problem:  # no UTF-8 and no TOML are ValueErrors
         raise InvalidSettings(f"the settings can't be read: {problem}", where=Position(str(path))) from None
+    if isinstance(home := content.get("home"), str):
+        content["home"] = str(path.parent / home)
     _validated(content, str(path))
     return content
+
+
+def _toml(text: str) -> dict[str, Any]:
+    import tomllib  # most hosts have no such file
+
+    return tomllib.loads(text)
 
 
 def _variables(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -102,5 +168,7 @@ def _validated(content: Mapping[str, Any], source: str) -> Settings:
         key = ".".join(map(str, first["loc"]))
         known = ", ".join(f"`{name}`" for name in Settings.model_fields)
         raise InvalidSettings(
-            f"`{key}`: {first['msg'].lower()}", where=Position(source), advice=f"known settings are {known}"
+            bounded(f"`{key}`: {first['msg'].removeprefix('Value error, ').lower()}", 500),
+            where=Position(source),
+            advice=f"known settings are {known}",
         ) from None

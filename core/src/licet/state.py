@@ -5,9 +5,11 @@ Rules this module keeps:
 - a directory that holds something and that this user never registered is neither trusted nor written to;
 - registering comes before the log id appears in the directory, so an id without a registration was made
   elsewhere, and a process killed halfway leaves nothing that the next one can't take over;
+- a registered directory that was moved stays this user's; a copy of one never is;
+- what only looks (`trusted`, `read_state`, `user_state_path`) makes nothing and changes nothing;
 - what is made once (a key, an id, a registration) appears complete or not at all, and whoever loses a race
   uses the winner's;
-- no link, pipe or device is followed where a plain file is expected;
+- files are opened and made by the rules of `licet.files`;
 - whatever the file system refuses is `AuditUnavailable`, with one sentence on how to recover.
 """
 
@@ -26,16 +28,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
-
 from licet.errors import AuditUnavailable
+from licet.files import create_once
+from licet.files import open_plain as open_plain
+from licet.files import replace as replace
+from licet.output import bounded
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _HALF_MADE = re.compile(r"\.id-[0-9a-f]{16}")
 _KEY_BYTES = 32
 _SMALL = 64 * 1024  # nothing that this module reads is larger
-# Follow no link, hang on no pipe, hand on to no child; each where the system knows it.
-_PLAIN = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+_SHOWN = 300  # characters of a path in a message
+_STATE_HOME = {
+    "win32": ("LOCALAPPDATA", "~/AppData/Local"),
+    "darwin": ("XDG_STATE_HOME", "~/Library/Application Support"),
+}.get(sys.platform, ("XDG_STATE_HOME", "~/.local/state"))
+"""The variable that says where programs keep state, and where they do without it."""
 
 _REFUSALS = {
     errno.ENOSPC: ("the disk that holds `{}` is full", "free some space on it, then run again"),
@@ -71,22 +79,52 @@ class StateDirectory:
     log_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Registration:
+    """Which directory this user's licet made for a log.
+
+    `id_changed_ns` is when the inode of its `id` last changed; None if its maker was killed before it knew.
+    """
+
+    path: str
+    inode: int
+    id_changed_ns: int | None
+
+
 def user_state() -> Path:
     """This user's own state directory, made with mode 0700 where it is missing.
 
     Raises:
         AuditUnavailable: it can't be made, is a link, or somebody else owns it or can write to it.
     """
-    path = platformdirs.user_state_path("licet", appauthor=False)
-    if not path.is_absolute():
+    path = user_state_path()
+    if path is None:
         raise AuditUnavailable(
-            f"the user's state directory is `{path}`, expected an absolute path",
-            advice="set XDG_STATE_HOME to an absolute path or unset it",
+            f"the user's state directory is `{_state_home() / 'licet'}`, expected an absolute path",
+            advice=f"set {_STATE_HOME[0]} to an absolute path or unset it",
         )
     with failures(path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         _private_directory(path)
     return path
+
+
+def user_state_path() -> Path | None:
+    """Where this user's own state directory is or would be; None if this system knows no home for them."""
+    path = _state_home() / "licet"
+    return path if path.is_absolute() else None
+
+
+def _state_home() -> Path:
+    """Where this system keeps what programs remember for a user; relative if it does not know their home.
+
+    A relative path in `XDG_STATE_HOME` or `LOCALAPPDATA` counts as none, as the XDG specification has it.
+    """
+    variable, usual = _STATE_HOME
+    given, home = Path(os.environ.get(variable, "")), Path(usual)
+    with contextlib.suppress(RuntimeError):  # the user has no home
+        home = home.expanduser()
+    return given if given.is_absolute() else home
 
 
 def open_state(path: Path) -> StateDirectory:
@@ -105,12 +143,26 @@ def open_state(path: Path) -> StateDirectory:
         log_id = _read_id(path)
         if log_id is None and all(_HALF_MADE.fullmatch(name) for name in names):
             log_id = _make_id(path, found)
-        if log_id is None or not _is_registered(path, found, log_id):
-            raise AuditUnavailable(
-                f"`{path}` was not made by licet for this user on this host",
-                advice="move it aside and run again; `licet audit` still reads it",
-            )
+        if log_id is None:
+            raise _stranger(path, None)
+        known = _registered(log_id)
+        if known is None or not _is_same(known, path, found):
+            raise _stranger(path, known)
+        if known.path != str(path) and not _is_still_at(known):
+            _register(log_id, path, found)
         return StateDirectory(path, log_id)
+
+
+def trusted(path: Path) -> StateDirectory | None:
+    """The state directory at `path` if this user's licet made it, None otherwise."""
+    try:
+        with failures(path):
+            path = _resolved(path)
+            found, log_id = _private_directory(path), _read_id(path)
+            known = _registered(log_id) if log_id else None
+            return StateDirectory(path, log_id) if log_id and known and _is_same(known, path, found) else None
+    except AuditUnavailable:
+        return None
 
 
 def read_state(path: Path) -> StateDirectory:
@@ -135,9 +187,8 @@ def may_pin(state: StateDirectory) -> bool:
     False if the id is registered for another directory: a copy must not speak for the original.
     """
     with failures(state.path):
-        if not _registration(state.log_id).exists():
-            return True
-        return _is_registered(state.path, state.path.lstat(), state.log_id)
+        known = _registered(state.log_id)
+        return known is None or _is_same(known, state.path, state.path.lstat())
 
 
 def host_key() -> bytes:
@@ -181,70 +232,23 @@ def failures(path: Path) -> Iterator[None]:
 
 def unavailable(problem: OSError, path: Path) -> AuditUnavailable:
     """Say what a failed call of the file system means, and what to do about it."""
-    place = problem.filename if isinstance(problem.filename, str) else path
+    place = problem.filename if isinstance(problem.filename, str) else str(path)
     message, advice = _REFUSALS.get(
-        problem.errno or 0, (f"`{{}}` can't be used: {(problem.strerror or str(problem)).lower()}", "")
+        problem.errno or 0,
+        (
+            f"`{{}}` can't be used: {(problem.strerror or str(problem)).lower()}",
+            "repair that, or point LICET_HOME at another directory",
+        ),
     )
-    return AuditUnavailable(
-        message.format(place), advice=advice or "repair that, or point LICET_HOME at another directory"
-    )
+    if _is_users(Path(place)):
+        advice = advice.replace("LICET_HOME", _STATE_HOME[0])
+    return AuditUnavailable(message.format(bounded(place, _SHOWN)), advice=advice)
 
 
-def open_plain(path: Path, flags: int, mode: int = 0o600) -> int:
-    """Open a plain file and return its descriptor.
-
-    Raises:
-        OSError: it can't be opened, or is a link, pipe, device or directory.
-    """
-    descriptor = os.open(path, flags | _PLAIN, mode)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
-    os.close(descriptor)
-    raise OSError(errno.EINVAL, "not a plain file", str(path))
-
-
-def create_once(path: Path, content: bytes) -> bool:
-    """Make a durable file of mode 0600 with all of `content`; False if there is one already."""
-    draft = _draft(path, content)
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return False
-    finally:
-        draft.unlink()
-    sync_directory(path.parent)
-    return True
-
-
-def replace(path: Path, content: bytes) -> None:
-    """Put `content` in the place of a file in one durable step."""
-    _draft(path, content).replace(path)
-    sync_directory(path.parent)
-
-
-def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable; Windows does that by itself."""
-    if sys.platform == "win32":
-        return
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _draft(path: Path, content: bytes) -> Path:
-    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-    descriptor = open_plain(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        draft.unlink()
-        raise
-    return draft
+def _is_users(place: Path) -> bool:
+    """Whether this is the user's own state directory, lies in it, or is what it lies in."""
+    home = user_state_path()
+    return home is not None and (home in (place, *place.parents) or place in home.parents)
 
 
 def _read(path: Path) -> tuple[bytes, os.stat_result]:
@@ -295,25 +299,76 @@ def _read_id(path: Path) -> str | None:
 def _make_id(path: Path, found: os.stat_result) -> str | None:
     """Give an empty directory an id, or return the id of whoever was faster."""
     log_id = secrets.token_hex(16)
-    registration = _registration(log_id)
-    content = {"log": log_id, "path": str(path), "inode": found.st_ino, "device": found.st_dev}
-    create_once(registration, json.dumps(content).encode("ascii"))
+    _register(log_id, path, found)
     if create_once(path / "id", f"{log_id}\n".encode("ascii")):
+        _register(log_id, path, found)
         return log_id
-    registration.unlink()
+    _registration_file(user_state(), log_id).unlink()
     return _read_id(path)
 
 
-def _registration(log_id: str) -> Path:
-    folder = user_state() / "logs"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder / f"{log_id}.json"
+def _register(log_id: str, path: Path, found: os.stat_result) -> None:
+    """Write down that the directory at `path` is this user's, in the place of what was known of it."""
+    file = _registration_file(user_state(), log_id)
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    content = {"log": log_id, "path": str(path), "inode": found.st_ino, "device": found.st_dev}
+    with contextlib.suppress(FileNotFoundError):
+        content["id_changed_ns"] = (path / "id").lstat().st_ctime_ns
+    replace(file, json.dumps(content).encode("ascii"))
 
 
-def _is_registered(path: Path, found: os.stat_result, log_id: str) -> bool:
-    # The device is written down but not compared: its number may change when the host restarts.
+def _registered(log_id: str) -> _Registration | None:
+    """What this user's own state directory knows of a log; None if that is nothing."""
+    home = user_state_path()
+    if home is None:
+        return None
     try:
-        content = json.loads(_read(_registration(log_id))[0])
-        return bool((content["path"], content["inode"]) == (str(path), found.st_ino))
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        _private_directory(home)
+        content = json.loads(_read(_registration_file(home, log_id))[0])
+        known = _Registration(content["path"], content["inode"], content.get("id_changed_ns"))
+        return known if isinstance(known.path, str) else None
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _registration_file(home: Path, log_id: str) -> Path:
+    return home / "logs" / f"{log_id}.json"
+
+
+def _is_same(known: _Registration, path: Path, found: os.stat_result) -> bool:
+    """Whether the directory at `path` is the one that was registered, moved or not.
+
+    The number of its inode alone would not tell: a file system gives the numbers of deleted files out
+    again, and a checkout may bring a known id. When the inode of `id` last changed is what no checkout,
+    archive or copy brings along, and what moving leaves as it is.
+    """
+    # The device is written down but not compared: its number may change when the host restarts.
+    if known.inode != found.st_ino:
         return False
+    return known.path == str(path) or known.id_changed_ns == (path / "id").lstat().st_ctime_ns
+
+
+def _is_still_at(known: _Registration) -> bool:
+    """Whether the registered path leads to the registered directory all the same (a bind mount does that)."""
+    try:
+        return Path(known.path).lstat().st_ino == known.inode
+    except OSError:
+        return False
+
+
+def _stranger(path: Path, known: _Registration | None) -> AuditUnavailable:
+    """Say why a directory that holds something is not used."""
+    if known is None:
+        message, advice = (
+            f"`{path}` was not made by licet for this user on this host",
+            "move it aside and run again",
+        )
+    elif known.path == str(path):
+        message = f"`{path}` is a copy of the directory that is registered there, or replaces it"
+        advice = "put the original back, or move this one aside to begin a new log"
+    else:
+        message = (
+            f"`{path}` is not written to: its log is registered for `{known.path}`, and this may be a copy"
+        )
+        advice = "move it back there, or aside to begin a new log here"
+    return AuditUnavailable(message, advice=f"{advice}; `licet audit` still reads it")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MOST_POOLS = 8
 MOST_CHECKOUTS = 100
-QUEUE_S = 30.0
+QUEUE_S = 300.0
 _CHECKOUT_S = 5.0  # never waited for: a slot is held before
 _STUCK_S = 0.25  # how long the interpreter may overrun its time limit inside one native operation
 

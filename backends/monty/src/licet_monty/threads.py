@@ -27,7 +27,7 @@ class Threads:
     def __init__(self, name: str) -> None:
         self._name = name
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._idle = threading.Semaphore(0)
+        self._idle = 0
         self._guard = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._closed = False
@@ -37,11 +37,12 @@ class Threads:
         if self._closed:
             job()
             return
-        if not self._idle.acquire(blocking=False):
-            thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-            with self._guard:
-                self._threads.append(thread)
-            thread.start()
+        with self._guard:
+            is_waiting = self._idle > 0
+            if is_waiting:
+                self._idle -= 1
+        if not is_waiting:
+            self._start()
         self._jobs.put(job)
 
     def call(self, job: Callable[[], T]) -> asyncio.Future[T]:
@@ -72,11 +73,18 @@ class Threads:
                 thread.join(timeout)
         return not any(thread.is_alive() for thread in threads)
 
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+        with self._guard:
+            self._threads.append(thread)
+        thread.start()
+
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             job()
             del job
-            self._idle.release()
+            with self._guard:
+                self._idle += 1
 
 
 def _succeed(future: asyncio.Future[T], result: T) -> None:

@@ -15,6 +15,8 @@ import ast
 import re
 from typing import Any
 
+from licet.screen import syntax_tree
+
 VALUE = "__licet_value__"
 INPUTS: dict[str, Any] = {"__licet_int__": int, "__licet_float__": float, "__licet_str__": str}
 """Inputs that the rewritten code needs: built-in types under names that code has no reason to touch."""
@@ -30,8 +32,6 @@ match {VALUE}:
         __licet_text__ = f"{{{VALUE}!r}}"
 f"{{__licet_text__:.250}}"
 """
-_NAMED_CHARACTER = re.compile(r"\\N\{[^}\n]*\}")
-_ESCAPE = re.compile(r"\\[^\n]")
 _SIMPLE_TEXT = re.compile(r"'[^'\\]*'")
 _WORDS: dict[str, bool | None] = {"None": None, "True": True, "False": False}
 
@@ -42,7 +42,7 @@ def keep_value(code: str) -> str | None:
     None too for what this Python can't parse: such code runs as it is, and yields no value.
     """
     code = code.replace("\r\n", "\n").replace("\r", "\n")
-    last = _last_expression(_without_escapes(code))
+    last = _last_expression(code)
     if last is None:
         return None
     lines = code.split("\n")
@@ -66,21 +66,10 @@ def small(text: object) -> tuple[bool, bool | int | float | str | None]:
         return False, None
 
 
-def _without_escapes(code: str) -> str:
-    """The same text, character for character, without escapes: parsing those may warn, and nobody must hear.
-
-    Where strings end stays the same, in raw ones too, since a backslash there also keeps a quote from ending.
-    """
-    code = _NAMED_CHARACTER.sub(lambda match: "_" * len(match[0]), code)
-    return _ESCAPE.sub("__", code)
-
-
 def _last_expression(code: str) -> tuple[int, int, int, int] | None:
     """Return where the last expression statement starts and ends: rows and columns, in characters from 0."""
-    flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    try:
-        tree: ast.Module = compile(code, "<code>", "exec", flags, dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
+    tree = syntax_tree(code)
+    if tree is None:
         return None
     last = tree.body[-1] if tree.body else None
     if not isinstance(last, ast.Expr) or last.end_lineno is None or last.end_col_offset is None:

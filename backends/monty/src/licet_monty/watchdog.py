@@ -24,13 +24,14 @@ class Watchdog:
         self._armed: dict[int, tuple[float, Check]] = {}
         self._next = math.inf
         self._serial = 0
-        self._changed = threading.Condition()
+        self._guard = threading.Lock()
+        self._changed = threading.Condition(self._guard)
         self._thread: threading.Thread | None = None
         self._ended = False
 
     def arm(self, deadline: float, check: Check) -> int:
         """Call `check` at `deadline`; return what disarms it."""
-        with self._changed:
+        with self._guard:
             self._serial += 1
             self._armed[self._serial] = (deadline, check)
             if self._thread is None:
@@ -42,7 +43,7 @@ class Watchdog:
 
     def disarm(self, *tokens: int) -> None:
         """Forget deadlines; harmless if they have passed."""
-        with self._changed:
+        with self._guard:
             for token in tokens:
                 self._armed.pop(token, None)
 
@@ -59,7 +60,7 @@ class Watchdog:
         while not self._ended:
             for token, check in self._due():
                 again = check()
-                with self._changed:
+                with self._guard:
                     if again is not None and token in self._armed:
                         self._armed[token] = (again, check)
                     else:

@@ -1,16 +1,24 @@
-"""`licet audit`: read the trail, run by run or record by record, and verify it."""
+"""`licet audit`: read the trail, run by run or record by record, and verify it.
+
+Rules this module keeps:
+
+- nothing is written to the log, and no state directory is made;
+- a record's body may hold anything: what is missing or of another type is shown as `?`, and None in JSON;
+- the backend of a run is the one that ran it, not one that was chosen for a run that was then refused.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from licet.errors import AuditUnavailable, UsageError
+from licet.output import bounded
 
 if TYPE_CHECKING:
     from licet.record import AuditReader, Record, Verification
@@ -18,10 +26,22 @@ if TYPE_CHECKING:
 _EXIT = {"proven": 0, "tampered": 1, "incomplete": 3, "unverifiable": 4}
 _MARKS = {True: "ok", False: "FAILED", None: "unknown"}
 
-_state = click.option(
-    "--state", metavar="DIR", help="The state directory; default: LICET_HOME, or .licet in this directory."
-)
 _json = click.option("--json", "as_json", is_flag=True, help="Write one JSON document to stdout.")
+
+_PLACE = (
+    click.option("--state", metavar="DIR", help="The state directory that holds the log."),
+    click.option(
+        "--policy", metavar="FILE", help="Take the log of this policy; default: of the current directory."
+    ),
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _with_place(command: F) -> F:
+    for option in reversed(_PLACE):
+        command = option(command)
+    return command
 
 
 @click.group()
@@ -36,35 +56,42 @@ class _Run:
     run_id: str
     seq: int
     time: str
-    subject: str = ""
-    effect: str = ""
-    backend: str = ""
-    termination: str = "unfinished"
+    subject: str | None = None
+    effect: str | None = None
+    backend: str | None = None
+    termination: str | None = "unfinished"
+    executed: bool = False
 
 
 @audit.command("list")
-@_state
-@click.option("--limit", default=50, show_default=True, help="How many runs, the newest ones.")
+@_with_place
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="How many runs, the newest ones.",
+)
 @_json
-def list_runs(state: str | None, limit: int, as_json: bool) -> int:
+def list_runs(state: str | None, policy: str | None, limit: int, as_json: bool) -> int:
     """List the runs of the log, newest last."""
     from licet.cli.terminal import put_json, put_table
 
-    runs = list(_runs(_reader(state)))[-limit:]
+    runs = list(_runs(_reader(state, policy)))[-limit:]
     if as_json:
         put_json([asdict(run) for run in runs])
         return 0
     rows = [
         (
-            f"#{r.seq}",
-            r.time[:19].replace("T", " "),
-            r.run_id,
-            r.subject,
-            r.effect,
-            r.backend or "-",
-            r.termination,
+            f"#{run.seq}",
+            run.time[:19].replace("T", " "),
+            run.run_id,
+            run.subject or "?",
+            run.effect or "?",
+            run.backend or ("?" if run.executed else "-"),
+            run.termination or "?",
         )
-        for r in runs
+        for run in runs
     ]
     put_table(("audit", "time (UTC)", "run", "for", "decision", "backend", "ended"), rows)
     return 0
@@ -72,16 +99,16 @@ def list_runs(state: str | None, limit: int, as_json: bool) -> int:
 
 @audit.command("show")
 @click.argument("run")
-@_state
+@_with_place
 @_json
-def show_run(run: str, state: str | None, as_json: bool) -> int:
+def show_run(run: str, state: str | None, policy: str | None, as_json: bool) -> int:
     """Show the records of one run.
 
     RUN is a run's id, the beginning of one, or #SEQ for a single record.
     """
     from licet.cli.terminal import put_json, put_table
 
-    records = _select(_reader(state), run)
+    records = _select(_reader(state, policy), run)
     if as_json:
         put_json([record.as_json() | {"leaf": record.leaf} for record in records])
         return 0
@@ -98,9 +125,9 @@ def show_run(run: str, state: str | None, as_json: bool) -> int:
 
 
 @audit.command()
-@_state
+@_with_place
 @_json
-def verify(state: str | None, as_json: bool) -> int:
+def verify(state: str | None, policy: str | None, as_json: bool) -> int:
     """Check the log, one claim at a time.
 
     Exit codes: 0 proven · 1 tampered · 2 usage · 3 incomplete · 4 unverifiable
@@ -108,7 +135,7 @@ def verify(state: str | None, as_json: bool) -> int:
     from licet.cli.terminal import Card, Tone, fail, put_json, show_card
 
     try:
-        found: Verification = _reader(state).verify()
+        found: Verification = _reader(state, policy).verify()
     except AuditUnavailable as problem:
         fail(problem, as_json=as_json)
         return _EXIT["unverifiable"]
@@ -124,13 +151,21 @@ def verify(state: str | None, as_json: bool) -> int:
     return _EXIT[found.status]
 
 
-def _reader(state: str | None) -> AuditReader:
+def _reader(state: str | None, policy: str | None) -> AuditReader:
     from licet import state as states
+    from licet.cli import places
     from licet.plugins import Plugins
-    from licet.settings import Settings
 
-    path = Path(state or os.environ.get("LICET_HOME") or ".licet")
-    return Plugins(Settings()).audit_reader(states.read_state(path))
+    if state is not None and policy is not None:
+        raise UsageError("`--state` and `--policy` both name a log", advice="give one of them")
+    path, settings = places.found(policy)
+    path = Path(state) if state is not None else path
+    if not os.path.lexists(path):
+        raise AuditUnavailable(
+            f"there is no log at `{bounded(str(path), 300)}`",
+            advice="name its directory with `--state`, or the policy that it belongs to with `--policy`",
+        )
+    return Plugins(settings).audit_reader(states.read_state(path))
 
 
 def _runs(reader: AuditReader) -> Iterable[_Run]:
@@ -145,15 +180,21 @@ def _runs(reader: AuditReader) -> Iterable[_Run]:
     return runs.values()
 
 
-def _note(run: _Run, kind: str, body: Any) -> None:
+def _note(run: _Run, kind: str, body: Mapping[str, Any]) -> None:
     if kind == "request":
-        run.subject = str(body["subject"]["id"])
+        subject = body.get("subject")
+        run.subject = _text(subject, "id") if isinstance(subject, dict) else None
     elif kind == "decision":
-        run.effect = str(body["effect"])
-    elif kind == "selection":
-        run.backend = str(body["backend"] or "")
+        run.effect = _text(body, "effect")
+    elif kind == "execution":
+        run.backend, run.executed = _text(body, "backend"), True
     elif kind == "result":
-        run.termination = str(body["termination"])
+        run.termination = _text(body, "termination")
+
+
+def _text(body: Mapping[str, Any], name: str) -> str | None:
+    value = body.get(name)
+    return value if isinstance(value, str) else None
 
 
 def _select(reader: AuditReader, run: str) -> tuple[Record, ...]:

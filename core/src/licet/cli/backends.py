@@ -10,6 +10,9 @@ from licet.errors import UsageError
 
 if TYPE_CHECKING:
     from licet.backend import Descriptor
+    from licet.contract import Enforcement
+
+_WIDTH = 25  # the longest name of a control, and a gap
 
 
 @click.group()
@@ -21,7 +24,7 @@ def backends() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON document to stdout.")
 def list_backends(as_json: bool) -> int:
     """List every enabled backend with its isolation and what keeps it from being used."""
-    from licet.cli.terminal import put_json, put_table, say
+    from licet.cli.terminal import put_json, put_table, warn
 
     found, problems = _descriptors()
     if as_json:
@@ -33,7 +36,7 @@ def list_backends(as_json: bool) -> int:
     ]
     put_table(("name", "version", "isolation", "enforced", "available"), rows)
     for problem in problems:
-        say(f"! {problem}")
+        warn(problem)
     return 0
 
 
@@ -42,7 +45,7 @@ def list_backends(as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON document to stdout.")
 def show_backend(name: str, as_json: bool) -> int:
     """Show the contract of one backend: each control, its level, mechanism and gaps."""
-    from licet.cli.terminal import put_json, put_table
+    from licet.cli.terminal import put_blocks, put_json
 
     found = {d.name: d for d in _descriptors()[0]}
     if name not in found:
@@ -51,19 +54,20 @@ def show_backend(name: str, as_json: bool) -> int:
     if as_json:
         put_json(_json(found[name]))
         return 0
-    rows = [
-        (
-            control.value,
-            claim.level.value,
-            claim.boundary,
-            claim.evidence.value,
-            claim.mechanism,
-            "; ".join(claim.gaps),
-        )
-        for control, claim in found[name].sandbox_enforcement_contract.items()
-    ]
-    put_table(("control", "level", "boundary", "evidence", "mechanism", "gaps"), rows)
+    contract = found[name].sandbox_enforcement_contract
+    put_blocks((_heading(control.value, claim), _details(claim)) for control, claim in contract.items())
     return 0
+
+
+def _heading(control: str, claim: Enforcement) -> str:
+    if claim.level.rank == 0:
+        return f"{control:<{_WIDTH}}{claim.level.value}"
+    return f"{control:<{_WIDTH}}{claim.level.value} · {claim.boundary} · {claim.evidence.value}"
+
+
+def _details(claim: Enforcement) -> list[str]:
+    mechanism = [claim.mechanism] if claim.mechanism else []
+    return mechanism + [f"gap: {gap}" for gap in claim.gaps]
 
 
 def _descriptors() -> tuple[list[Descriptor], list[str]]:

@@ -1,11 +1,19 @@
-"""What the cards of `run` and `explain` say, from results alone."""
+"""What the cards of `run` and `explain` say, from results alone.
+
+Rules this module keeps:
+
+- a card names the command that shows more, as it can be typed in the current directory;
+- a run that left no record, or not all of them, says so, however it ended.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from licet import units
 from licet.backend import Termination
+from licet.cli import amounts, places
 from licet.cli.terminal import Card, Tone
 from licet.contract import Blocker
 from licet.policy import PolicyStack
@@ -14,6 +22,8 @@ from licet.request import Change
 from licet.result import ExecutionResult
 
 _SHOWN = 5  # rows of one kind on a card; `licet explain` and `--json` have them all
+
+_REFUSALS = (Termination.policy_denied, Termination.approval_denied, Termination.no_backend)
 
 _HEADINGS = {
     Termination.policy_denied: "denied, nothing ran",
@@ -36,30 +46,27 @@ _HEADINGS = {
 }
 
 
-def of_result(result: ExecutionResult, stack: PolicyStack) -> Card:
-    """The card of a finished run."""
+def of_result(result: ExecutionResult, stack: PolicyStack, state: Path) -> Card:
+    """The card of a finished run, whose log is in the state directory `state`."""
     note = _note(result)
+    rows = (*_body(result, state), *_trail(result))
     if result.success:
-        return Card("good", "ran", f"{note} · {stack.name}", tuple(_ran(result)))
-    rows: list[tuple[str, str]] = []
+        return Card("good", "ran", f"{note} · {stack.name}", rows)
     if result.termination is Termination.exited:
-        return Card("bad", _failed_heading(result), note, tuple(_ran(result)))
-    explanation = result.decision
-    if explanation is not None and result.termination in (
-        Termination.policy_denied,
-        Termination.approval_denied,
-        Termination.no_backend,
-    ):
-        rows += _why_not(explanation)
-        rows.append(("more", f"licet audit show {result.run_id}"))
-    else:
-        rows += [("because", result.detail)] if result.detail else []
-        rows += [("you can", result.advice)] if result.advice else []
-        rows += _used(result)
-    heading = _HEADINGS.get(result.termination, result.termination.value)
-    if result.termination is Termination.audit_unavailable and result.backend is not None:
+        heading = _failed_heading(result)
+    elif result.termination is Termination.audit_unavailable and result.backend is not None:
         heading = "the code ran, but its result could not be recorded"
-    return Card("bad", heading, note, tuple(rows))
+    else:
+        heading = _HEADINGS.get(result.termination, result.termination.value)
+    return Card("bad", heading, note, rows)
+
+
+def of_cancelled(state: Path) -> Card:
+    """The card of a run that was cancelled."""
+    more = places.audit_command("list", state)
+    return Card(
+        "bad", _HEADINGS[Termination.cancelled], "", (("more", f"what had begun is recorded, see {more}"),)
+    )
 
 
 def of_explanation(explanation: Explanation, stack: PolicyStack) -> Card:
@@ -76,6 +83,26 @@ def of_explanation(explanation: Explanation, stack: PolicyStack) -> Card:
 def _note(result: ExecutionResult) -> str:
     place = f" · audit #{result.audit.seq}" if result.audit else ""
     return f"run {result.run_id}{place}"
+
+
+def _body(result: ExecutionResult, state: Path) -> Iterable[tuple[str, str]]:
+    if result.termination is Termination.exited:
+        yield from _ran(result)
+    elif result.decision is not None and result.termination in _REFUSALS:
+        yield from _why_not(result.decision)
+        if result.audit is not None:
+            yield "more", places.audit_command(f"show {result.run_id}", state)
+    else:
+        if result.detail:
+            yield "because", result.detail
+        if result.advice:
+            yield "you can", result.advice
+        yield from _used(result)
+
+
+def _trail(result: ExecutionResult) -> Iterable[tuple[str, str]]:
+    if result.audit is None and result.termination is not Termination.audit_unavailable:
+        yield "trail", "not recorded: the log could not be written, and policy says `best_effort`"
 
 
 def _failed_heading(result: ExecutionResult) -> str:
@@ -114,7 +141,11 @@ def _used(result: ExecutionResult) -> Iterable[tuple[str, str]]:
 
 def _changes(changes: Iterable[Change]) -> Iterable[tuple[str, str]]:
     for change in changes:
-        yield "changed", f"{change.field}: {change.requested} → {change.effective}, {change.reason}"
+        requested, effective = change.requested, change.effective
+        if change.field.startswith("limits."):
+            name = change.field.removeprefix("limits.")
+            requested, effective = amounts.limit(name, requested), amounts.limit(name, effective)
+        yield "changed", f"{change.field}: {requested} → {effective}, {change.reason}"
 
 
 def _walls(isolation: str) -> str:

@@ -1,4 +1,11 @@
-"""From the command line to a request: code, inputs, standard input, intents and limits."""
+"""From the command line to a request: code, inputs, standard input, intents and limits.
+
+Rules this module keeps:
+
+- a pipe may stand for a file of code or input (process substitution), and is read to its end;
+- what is larger than `MAX_READ` is refused, never cut;
+- an error repeats only the beginning of what was given.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from licet.errors import UsageError
+from licet.output import bounded
 from licet.policy.patterns import canonical_target
 from licet.request import Action, ExecutionRequest, Intent, Limits, Subject
 
@@ -28,7 +36,7 @@ def read_code(file: str | None, code: str | None) -> bytes | str:
     if code is not None:
         return code
     assert file is not None
-    return sys.stdin.buffer.read(MAX_READ) if file == "-" else _read(file)
+    return _read(file)
 
 
 def read_stdin(file: str | None, code_file: str | None) -> bytes:
@@ -39,10 +47,8 @@ def read_stdin(file: str | None, code_file: str | None) -> bytes:
     """
     if file is None:
         return b""
-    if file == "-":
-        if code_file == "-":
-            raise UsageError("the code and its input can't both come from standard input")
-        return sys.stdin.buffer.read(MAX_READ)
+    if file == code_file == "-":
+        raise UsageError("the code and its input can't both come from standard input")
     return _read(file)
 
 
@@ -56,9 +62,9 @@ def read_inputs(given: Iterable[str]) -> dict[str, Any]:
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
-            raise UsageError(f"`--input {text}` is no `NAME=JSON` or `NAME=@FILE`")
+            raise UsageError(f"`--input {_short(text)}` is no `NAME=JSON` or `NAME=@FILE`")
         if name in inputs:
-            raise UsageError(f"the input `{name}` is given twice")
+            raise UsageError(f"the input `{_short(name)}` is given twice")
         inputs[name] = _json(name, _text(value[1:]) if value.startswith("@") else value)
     return inputs
 
@@ -85,7 +91,9 @@ def intents(
         try:
             found.append(Intent(action, canonical_target(action, target, base=str(Path.cwd()))))
         except ValueError as problem:
-            raise UsageError(f"`--{action} {target}` can't be understood: {problem}") from None
+            raise UsageError(
+                f"`--{action} {_short(target)}` can't be understood: {bounded(str(problem), 300)}"
+            ) from None
     return tuple(found)
 
 
@@ -133,11 +141,11 @@ def _json(name: str, source: str) -> Any:
     except json.JSONDecodeError as problem:
         place = f"line {problem.lineno}, column {problem.colno}"
         raise UsageError(
-            f"the input `{name}` is no JSON: {problem.msg.lower()} ({place})",
-            advice=f"write texts in quotes, such as `--input '{name}=\"text\"'`",
+            f"the input `{_short(name)}` is no JSON: {problem.msg.lower()} ({place})",
+            advice=f"write texts in quotes, such as `--input '{_short(name)}=\"text\"'`",
         ) from None
     except (ValueError, RecursionError) as problem:
-        raise UsageError(f"the input `{name}` can't be used: {problem}") from None
+        raise UsageError(f"the input `{_short(name)}` can't be used: {bounded(str(problem), 300)}") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -155,13 +163,21 @@ def _text(file: str) -> str:
     try:
         return _read(file).decode("utf-8-sig")
     except UnicodeDecodeError as problem:
-        raise UsageError(f"`{file}` is not UTF-8 at byte {problem.start}") from None
+        raise UsageError(f"`{_short(file)}` is not UTF-8 at byte {problem.start}") from None
 
 
 def _read(file: str) -> bytes:
+    """All of a file, or of standard input for `-`."""
     try:
-        with Path(file).open("rb") as opened:
-            return opened.read(MAX_READ)
+        with open(0, "rb", closefd=False) if file == "-" else Path(file).open("rb") as opened:
+            data = opened.read(MAX_READ + 1)
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
-        raise UsageError(f"`{file}` can't be read: {reason[:1].lower()}{reason[1:]}") from None
+        raise UsageError(f"`{_short(file)}` can't be read: {reason[:1].lower()}{reason[1:]}") from None
+    if len(data) > MAX_READ:
+        raise UsageError(f"`{_short(file)}` is larger than {MAX_READ >> 20} MiB")
+    return data
+
+
+def _short(given: str) -> str:
+    return bounded(given, 80)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from licet import units
+from licet.cli import amounts
 from licet.errors import UsageError
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def show(file: str, as_json: bool) -> int:
             for entry in (*document.deny, *document.ask, *document.allow)
         ]
     rows += [
-        ("limit", f"{name} {_amount(name, value)}", "lowest of all")
+        ("limit", f"{name} {amounts.limit(name, value)}", "lowest of all")
         for name, value in stack.limits.stated().items()
     ]
     rows += [("env", f"{name}={value}", stack.root.file) for name, value in stack.environment.items()]
@@ -118,12 +118,6 @@ def show(file: str, as_json: bool) -> int:
     rows.append(("digest", stack.digest, ""))
     put_table(("what", "value", "from"), rows)
     return 0
-
-
-def _amount(name: str, value: float) -> str:
-    if name in ("wall_time", "cpu_time"):
-        return units.show_duration(value)
-    return str(value) if name in ("processes", "recursion", "tool_calls") else units.show_size(int(value))
 
 
 def _stack(name: str) -> PolicyStack:

@@ -11,6 +11,7 @@ import click
 if TYPE_CHECKING:
     from licet.request import ExecutionRequest
     from licet.result import ExecutionResult
+    from licet.runtime import Runtime
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,15 +57,21 @@ def run(policy: str, as_json: bool, **given: Any) -> int:
     Exit codes: 0 success · 1 the code failed · 2 usage or invalid policy · 3 denied · 4 approval pending ·
     5 no backend · 6 a limit was hit · 7 audit unavailable · 8 backend or launch error · 130 cancelled
     """
+    from licet.backend import Termination
     from licet.cli import cards
-    from licet.cli.terminal import put, put_json, show_card
+    from licet.cli.terminal import put, put_json, show_card, warn
+    from licet.result import EXIT_CODES
     from licet.runtime import Runtime
 
     request = _request(**given)
     runtime = Runtime.from_policy(policy)
     for problem in runtime.plugins.problems:
-        click.echo(f"! {problem}", err=True)
-    result = _run(runtime, request)
+        warn(problem)
+    try:
+        result = _run(runtime, request)
+    except KeyboardInterrupt:
+        show_card(cards.of_cancelled(runtime.state_path))
+        return EXIT_CODES[Termination.cancelled]
     if as_json:
         put_json(result.as_json())
         return result.process_exit_code
@@ -74,7 +81,7 @@ def run(policy: str, as_json: bool, **given: Any) -> int:
             put("\n")
         put(f"{result.value_repr}\n")
     put(result.stderr, err=True)
-    show_card(cards.of_result(result, runtime.stack))
+    show_card(cards.of_result(result, runtime.stack, runtime.state_path))
     return result.process_exit_code
 
 
@@ -124,12 +131,22 @@ def _request(
     )
 
 
-def _run(runtime: Any, request: ExecutionRequest) -> ExecutionResult:
-    """Run, with Ctrl-C cancelling the run; what was cancelled is recorded before this raises."""
+def _run(runtime: Runtime, request: ExecutionRequest) -> ExecutionResult:
+    """Run; what was cancelled is recorded before this raises.
+
+    Raises:
+        KeyboardInterrupt: it was cancelled, by whatever signal.
+    """
+    from licet.cli import signals
 
     async def main() -> ExecutionResult:
-        async with runtime:
-            result: ExecutionResult = await runtime.run(request)
-            return result
+        task = asyncio.current_task()
+        assert task is not None
+        with signals.cancelling(task):
+            async with runtime:
+                return await runtime.run(request)
 
-    return asyncio.run(main())
+    try:
+        return asyncio.run(main())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None

@@ -4,15 +4,17 @@ Rules this module keeps:
 
 - everything that did not come from licet's own source text is escaped before it is shown;
 - cards and errors go to stderr, what was asked for goes to stdout;
+- an error is bounded, whatever of the input it repeats;
 - colours appear on a terminal only, and not under `NO_COLOR`.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -20,11 +22,12 @@ from typing import Any, Literal
 import click
 
 from licet.errors import LicetError
-from licet.output import escape
+from licet.output import bounded, escape
 
 Tone = Literal["good", "bad", "warn"]
 _SIGNS: dict[Tone, tuple[str, str]] = {"good": ("✓", "green"), "bad": ("✗", "red"), "warn": ("!", "yellow")}
 _LABEL_WIDTH = 12
+_MOST = 1000  # characters of an error, and of its advice
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,12 @@ def show_card(card: Card) -> None:
 
 def say(text: str) -> None:
     """Write one line to stderr, with colours only where they are welcome."""
-    click.echo(text, err=True, color=False if "NO_COLOR" in os.environ else None)
+    click.echo(text, err=True, color=_colour())
+
+
+def warn(text: str) -> None:
+    """Write a warning to stderr."""
+    say(f"! {_clean(bounded(text, _MOST))}")
 
 
 def put(text: str, *, err: bool = False) -> None:
@@ -84,31 +92,31 @@ def put_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         click.echo(line.rstrip())
 
 
+def put_blocks(blocks: Iterable[tuple[str, Iterable[str]]]) -> None:
+    """Write headings to stdout, each with its lines indented below; folded to the width of a terminal."""
+    width = max(shutil.get_terminal_size().columns, 40) if sys.stdout.isatty() else sys.maxsize
+    for heading, lines in blocks:
+        click.secho(_clean(heading), bold=True, color=_colour())
+        for line in lines:
+            click.echo(textwrap.fill(_clean(line), width, initial_indent="    ", subsequent_indent="    "))
+
+
 def fail(problem: LicetError, *, as_json: bool) -> int:
     """Show an error and return its exit code."""
+    message = bounded(problem.message, _MOST)
+    where = bounded(str(problem.where), _MOST) if problem.where else None
+    advice = bounded(problem.advice, _MOST) if problem.advice else None
     if as_json:
-        put_json(
-            {
-                "error": {
-                    "slug": problem.slug,
-                    "message": problem.message,
-                    "where": str(problem.where) if problem.where else None,
-                    "advice": problem.advice,
-                }
-            }
-        )
-    rows = [("where", str(problem.where))] if problem.where else []
-    rows += [("you can", problem.advice)] if problem.advice else []
-    show_card(Card("bad", problem.message, problem.slug, rows))
+        put_json({"error": {"slug": problem.slug, "message": message, "where": where, "advice": advice}})
+    rows = [(label, text) for label, text in (("where", where), ("you can", advice)) if text]
+    show_card(Card("bad", message, problem.slug, rows))
     return problem.exit_code
-
-
-def unbreakable_streams() -> None:
-    """Let stdout and stderr take any text, whatever encoding the terminal has."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _clean(text: str) -> str:
     return escape(text, newlines=False)
+
+
+def _colour() -> bool | None:
+    """None lets click look at the stream."""
+    return False if "NO_COLOR" in os.environ else None

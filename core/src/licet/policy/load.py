@@ -6,6 +6,7 @@ Rules this module keeps:
 - a bound that can't be read refuses every run: the error is raised, never skipped;
 - `extends` and `within` must not run in circles; an entry that can never matter is an error here, one that
   a bound leaves nothing of is a warning;
+- a policy is a plain file: a pipe or a device is refused, not waited on;
 - every file that was read is sealed, and every link on the way to it: no policy opens them.
 """
 
@@ -19,6 +20,8 @@ from pathlib import Path
 
 from licet import paths
 from licet.errors import InvalidPolicy, Position
+from licet.files import read_plain
+from licet.output import bounded
 from licet.policy.document import PACK_PREFIX, PolicyDocument, build, join
 from licet.policy.patterns import Pattern
 from licet.policy.stack import PolicyStack
@@ -91,7 +94,7 @@ class _Reader:
             self.sealed |= dict.fromkeys((*paths.links(absolute), ends))
             return ends
         except ValueError as problem:
-            raise InvalidPolicy(f"the path `{name}` can't be used: {problem}") from None
+            raise InvalidPolicy(f"the path `{bounded(name, 300)}` can't be used: {problem}") from None
 
     def _bound(self, name: str, asked_at: Position, chain: tuple[Path, ...]) -> None:
         path = self._locate(name, asked_at)
@@ -107,6 +110,7 @@ class _Reader:
     def _document(self, name: str, asked_at: Position) -> PolicyDocument:
         document = self._extended(name, asked_at, ())
         _refuse_dead_entries(document)
+        _refuse_kept_content(document)
         return document
 
     def _extended(self, name: str, asked_at: Position, chain: tuple[Path, ...]) -> PolicyDocument:
@@ -160,14 +164,22 @@ def _refuse_circle(key: str, chain: tuple[Path, ...], path: Path, asked_at: Posi
 
 def _content(path: Path, asked_at: Position) -> bytes:
     try:
-        with path.open("rb") as file:
-            return file.read(MAX_BYTES + 1)
+        return read_plain(path, MAX_BYTES + 1)
     except OSError as problem:
         raise InvalidPolicy(
             f"the policy `{path}` can't be read: {(problem.strerror or str(problem)).lower()}",
             where=asked_at,
             advice="name a file that exists, or make one with `licet policy init`",
         ) from None
+
+
+def _refuse_kept_content(document: PolicyDocument) -> None:
+    if document.audit.content == "kept":
+        raise InvalidPolicy(
+            "`audit: {content: kept}` is not yet supported",
+            where=Position(document.file),
+            advice="write `digest`: licet refuses what it would not do",
+        )
 
 
 def _refuse_unpassable(document: PolicyDocument, may_pass: Callable[[str], bool]) -> None:

@@ -13,6 +13,8 @@ Rules this package keeps:
 
 from __future__ import annotations
 
+import ast
+
 from licet.request import ScreenReport, Violation
 from licet.screen import source
 from licet.screen.codes import VIOLATIONS
@@ -23,7 +25,7 @@ from licet.screen.needs import needs
 from licet.screen.resolve import Resolver
 from licet.screen.walk import walk
 
-__all__ = ["FEATURES", "VERSION", "VIOLATIONS", "screen"]
+__all__ = ["FEATURES", "VERSION", "VIOLATIONS", "screen", "syntax_tree"]
 
 VERSION = "1"
 """Changes whenever the same code could get another report."""
@@ -51,3 +53,11 @@ def screen(code: str, *, denied_modules: frozenset[str] = frozenset()) -> Screen
     known = Resolver(facts)
     judge(facts, known, denied_modules, findings)
     return ScreenReport(findings.violations(), findings.intents(), needs(facts, known))
+
+
+def syntax_tree(code: str) -> ast.Module | None:
+    """The tree of code that is safe to parse; None for all other. Nobody hears the parser's warnings."""
+    if source.unparsable(code) or source.complexity(code):
+        return None
+    tree = source.parse(code)
+    return tree if isinstance(tree, ast.Module) else None

@@ -1,0 +1,90 @@
+"""The commands. Each lives in a module of its own, imported when it is called."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from licet.cli import streams
+from licet.cli.terminal import fail
+from licet.errors import LicetError, UsageError
+
+_COMMANDS = {
+    "run": ("licet.cli.run", "run"),
+    "explain": ("licet.cli.run", "explain"),
+    "policy": ("licet.cli.policy", "policy"),
+    "backends": ("licet.cli.backends", "backends"),
+    "audit": ("licet.cli.audit", "audit"),
+}
+
+# A command is short and makes what stays, modules above all, so looking for garbage often finds none.
+_GC_THRESHOLDS = (50_000, 20, 20)
+
+
+class _LazyGroup(click.Group):
+    """A group that imports a command's module only when the command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, name = _COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="licet", prog_name="licet")
+def licet() -> None:
+    """Run Python that nobody has reviewed: policy decides, a sandbox enforces, a trail proves.
+
+    `licet run FILE` runs code under a policy, `licet explain FILE` says what would happen.
+    """
+
+
+def execute(arguments: Sequence[str]) -> int:
+    """Carry out a command line; return the exit code that the documentation states.
+
+    Raises:
+        KeyboardInterrupt: the command was cancelled.
+    """
+    gc.set_threshold(*_GC_THRESHOLDS)
+    as_json = "--json" in arguments
+    try:
+        code = licet.main(list(arguments), prog_name="licet", standalone_mode=False)
+        streams.finish()
+    except LicetError as problem:
+        code = fail(problem, as_json=as_json)
+    except click.exceptions.NoArgsIsHelpError as problem:
+        problem.show()
+        code = problem.exit_code
+    except click.ClickException as problem:
+        code = fail(_usage(problem), as_json=as_json)
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    except OSError as problem:
+        code = LicetError.exit_code
+        with contextlib.suppress(OSError):  # it may have been stderr that is full
+            fail(_refused_by_the_system(problem), as_json=as_json)
+    gc.freeze()  # what is left goes with the process: nobody searches it for cycles first
+    return code if isinstance(code, int) else 0
+
+
+def _usage(problem: click.ClickException) -> UsageError:
+    message = problem.format_message().removesuffix(".")
+    context = getattr(problem, "ctx", None)
+    path = context.command_path if context is not None else "licet"
+    return UsageError(message[:1].lower() + message[1:], advice=f"see `{path} --help`")
+
+
+def _refused_by_the_system(problem: OSError) -> LicetError:
+    """An error of the operating system that no module expected: a full disk under stdout, for one."""
+    reason = (problem.strerror or str(problem)).lower()
+    where = problem.filename if isinstance(problem.filename, str) else "something"
+    return LicetError(f"`{where}` can't be used: {reason}")

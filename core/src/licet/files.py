@@ -1,0 +1,92 @@
+"""Plain files: opened without a trap, and made complete or not at all.
+
+Rules this module keeps:
+
+- a pipe or a device is never waited on where a plain file is expected, and no link is followed unless the
+  caller says so;
+- what is written is durable when a function returns, and never seen half;
+- nothing that is opened here is handed on to a child.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+import sys
+from pathlib import Path
+
+# Hang on no pipe, hand on to no child; each where the system knows it.
+_ALWAYS = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+
+
+def open_plain(path: Path, flags: int, mode: int = 0o600, *, follow: bool = False) -> int:
+    """Open a plain file and return its descriptor; `follow` lets the last name of the path be a link.
+
+    Raises:
+        OSError: it can't be opened, or is a link, pipe, device or directory.
+    """
+    descriptor = os.open(path, flags | _ALWAYS | (0 if follow else _NO_LINK), mode)
+    found = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(found):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(found):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise OSError(errno.EINVAL, "not a plain file", str(path))
+
+
+def read_plain(path: Path, limit: int, *, follow: bool = False) -> bytes:
+    """The first `limit` bytes of a plain file.
+
+    Raises:
+        OSError: as for `open_plain`, or it can't be read.
+    """
+    with os.fdopen(open_plain(path, os.O_RDONLY, follow=follow), "rb") as file:
+        return file.read(limit)
+
+
+def create_once(path: Path, content: bytes) -> bool:
+    """Make a durable file of mode 0600 with all of `content`; False if there is one already."""
+    draft = _draft(path, content)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return False
+    finally:
+        draft.unlink()
+    sync_directory(path.parent)
+    return True
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Put `content` in the place of a file in one durable step."""
+    _draft(path, content).replace(path)
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable; Windows does that by itself."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _draft(path: Path, content: bytes) -> Path:
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    descriptor = open_plain(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        draft.unlink()
+        raise
+    return draft

@@ -1,0 +1,92 @@
+"""Reading and writing what was not opened: directly, through links, through `..`, through system grants."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from licet.contract import Control
+from licet.plan import Opened
+from licet.probe.attack import Attack, Proof
+from licet.probe.attacks.shared import ON_LINUX, UNREADABLE, in_child, no_os
+from licet.request import Action
+
+_WORK = Opened(read=("{WORK}",), write=("{WORK}",))
+_READS: dict[Action, str] = {"read": "assert open('{ALLOWED_FILE}').read() == 'allowed'"}
+_WRITES: dict[Action, str] = {
+    "write": "allowed = open('{WORK}/allowed.out', 'w')\nallowed.write('x')\nallowed.close()"
+}
+_UNWRITABLE = (*UNREADABLE, "OSError EROFS", "OSError EXDEV")
+
+
+def _show(path: str) -> str:
+    return f"print(open('{path}').read(), flush=True)"
+
+
+_read = partial(
+    Attack,
+    Control.filesystem_read_deny,
+    held_by=UNREADABLE,
+    proofs=(Proof.text,),
+    allowed=_READS,
+    opens=_WORK,
+)
+
+READ = (
+    _read("file", "read a file outside of what is opened", act=_show("{SECRET_FILE}"), quick=True),
+    _read("system", "read a file of the system", act=_show("/etc/passwd"), quick=True, text="{SYSTEM_TEXT}"),
+    _read(
+        "symlink",
+        "follow a link from an opened folder to a file outside",
+        act=_show("{SECRET_LINK}"),
+        quick=True,
+    ),
+    _read("dotdot", "leave an opened folder by `..`", act=_show("{SECRET_BY_DOTS}")),
+    _read(
+        "own_root",
+        "read past the root that the process shows",
+        act=_show("/proc/self/root{SECRET_FILE}"),
+        needs=ON_LINUX,
+    ),
+    _read(
+        "listing",
+        "list a folder outside of what is opened",
+        act="import os\nprint(os.listdir('{OUTSIDE}'), flush=True)",
+        text="{SECRET_NAME}",
+    ),
+    _read(
+        "other_flags",
+        "read a file from an interpreter with other flags",
+        act=in_child('print(open("{SECRET_FILE}").read(), flush=True)'),
+        inexpressible=no_os("posix_spawn"),
+        opens=Opened(read=("{WORK}",), write=("{WORK}",), shell=True),
+    ),
+)
+
+
+_write = partial(
+    Attack,
+    Control.filesystem_write_deny,
+    held_by=_UNWRITABLE,
+    proofs=(Proof.struck,),
+    allowed=_WRITES,
+    opens=_WORK,
+)
+
+
+def _into(path: str, mode: str) -> str:
+    return f"file = open('{path}', '{mode}')\nfile.write('struck')\nfile.close()"
+
+
+WRITE = (
+    _write("create", "make a file outside of what is opened", act=_into("{CANARY_FILE}", "w"), quick=True),
+    _write("change", "change a file outside of what is opened", act=_into("{VICTIM_FILE}", "a"), quick=True),
+    _write("symlink", "write through a link to a file outside", act=_into("{VICTIM_LINK}", "a"), quick=True),
+    _write("dotdot", "leave an opened folder by `..`", act=_into("{VICTIM_BY_DOTS}", "a")),
+    _write("delete", "delete a file outside", act="import os\nos.remove('{VICTIM_FILE}')"),
+    _write(
+        "hard_link",
+        "write through a hard link to a file outside",
+        act="import os\nos.link('{VICTIM_FILE}', '{WORK}/inside')\n" + _into("{WORK}/inside", "a"),
+        inexpressible=no_os("link"),
+    ),
+)

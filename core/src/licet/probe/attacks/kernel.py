@@ -1,0 +1,127 @@
+"""Other processes, privileges, and calls into the kernel that a sandbox has no use for."""
+
+from __future__ import annotations
+
+from licet.contract import Control
+from licet.probe.attack import Attack, Proof
+from licet.probe.attacks.shared import NO_CTYPES, NO_SUCH_SYSCALL, ON_LINUX, UNREADABLE, no_os
+from licet.probe.conditions import Condition
+
+_NOT_FOUND = ("PermissionError EPERM", "PermissionError EACCES", "ProcessLookupError ESRCH")
+_CALL = """\
+import ctypes
+library = ctypes.CDLL(None, use_errno=True)
+def call(result):
+    if result < 0:
+        raise OSError(ctypes.get_errno(), 'refused')
+    return result
+"""
+
+ISOLATION = (
+    Attack(
+        Control.process_isolation,
+        "signal",
+        "kill another process of the user",
+        act="import os\nos.kill({SIBLING}, 15)",
+        held_by=_NOT_FOUND,
+        inexpressible=no_os("kill"),
+        proofs=(Proof.struck,),
+        quick=True,
+    ),
+    Attack(
+        Control.process_isolation,
+        "see",
+        "read the command line of another process",
+        act="print(open('/proc/{SIBLING}/cmdline').read(), flush=True)",
+        held_by=UNREADABLE,
+        proofs=(Proof.text,),
+        needs=ON_LINUX,
+    ),
+    Attack(
+        Control.process_isolation,
+        "trace",
+        "take control of another process",
+        act=_CALL + "call(library.ptrace(16, {SIBLING}, None, None))\n"
+        "import os\nos.waitpid({SIBLING}, 0x40000000)\ncall(library.ptrace(17, {SIBLING}, None, None))",
+        held_by=_NOT_FOUND,
+        inexpressible=NO_CTYPES,
+        needs=ON_LINUX | {Condition.tracing},
+    ),
+)
+
+PRIVILEGES = (
+    Attack(
+        Control.privilege_drop,
+        "new_privileges",
+        "keep the way open to new privileges, through a setuid program",
+        act=_CALL + "if call(library.prctl(39, 0, 0, 0, 0)) == 1:\n"
+        "    raise RuntimeError('no new privileges')",
+        held_by=("RuntimeError: no new privileges",),
+        inexpressible=NO_CTYPES,
+        needs=ON_LINUX,
+        quick=True,
+    ),
+    Attack(
+        Control.privilege_drop,
+        "capabilities",
+        "use a privilege of root",
+        act="import os\nos.setgroups([])",
+        held_by=("PermissionError EPERM", "PermissionError EACCES"),
+        inexpressible=no_os("setgroups"),
+        needs=ON_LINUX | {Condition.root},
+        quick=True,
+    ),
+)
+
+
+def _syscall(variant: str, goal: str, act: str, condition: Condition, *, quick: bool = False) -> Attack:
+    return Attack(
+        Control.syscall_filter,
+        variant,
+        goal,
+        act=_CALL + act,
+        held_by=NO_SUCH_SYSCALL,
+        inexpressible=NO_CTYPES,
+        needs=ON_LINUX | {condition},
+        quick=quick,
+    )
+
+
+SYSTEM_CALLS = (
+    _syscall(
+        "io_uring",
+        "open an interface to the kernel that filters do not see into",
+        "call(library.syscall(425, 1, ctypes.create_string_buffer(120)))",
+        Condition.io_uring,
+        quick=True,
+    ),
+    _syscall(
+        "namespaces",
+        "become root of a namespace of its own",
+        "call(library.unshare(0x10000000))",
+        Condition.user_namespaces,
+        quick=True,
+    ),
+    _syscall(
+        "keyring",
+        "keep a key in the kernel",
+        "import os\nnumber = 248 if os.uname().machine == 'x86_64' else 217\n"
+        "call(library.syscall(number, b'user', b'licet probe', b'x', 1, -2))",
+        Condition.keyring,
+    ),
+)
+
+SEPARATE = (
+    Attack(
+        Control.separate_kernel,
+        "boot_id",
+        "find the kernel of the host",
+        act="found = open('/proc/sys/kernel/random/boot_id').read()\nprint(found, flush=True)\n"
+        "if len(found) != 37:\n    raise ValueError('no identity to see')",
+        held_by=("done",),
+        proofs=(Proof.text,),
+        text="{BOOT_ID}",
+        needs=ON_LINUX,
+        quick=True,
+    ),
+)

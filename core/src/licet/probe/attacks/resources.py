@@ -1,0 +1,150 @@
+"""Processor time, memory and disk beyond a stated limit: dropped limits show here."""
+
+from __future__ import annotations
+
+from licet.contract import Control
+from licet.plan import Opened
+from licet.probe.attack import Attack, Proof
+from licet.probe.attacks.shared import BUSY, no_os
+
+CPU = (
+    Attack(
+        Control.cpu_time_limit,
+        "busy",
+        "use six seconds of processor time where half a second is permitted",
+        act=f"import time\n{BUSY}",
+        held_by=("cpu_limit",),
+        proofs=(Proof.done, Proof.overstayed),
+        limits={"cpu_time": 0.5, "wall_time": 8.0},
+        patience=2.5,
+        twin_patience=0.6,
+        quick=True,
+    ),
+    Attack(
+        Control.cpu_time_limit,
+        "tree",
+        "use the whole limit in each of two processes, one after the other",
+        act="""\
+import os
+fork = os.fork
+import time
+for _ in range(2):
+    child = fork()
+    if child == 0:
+        while time.process_time() < 0.7:
+            pass
+        os._exit(0)
+    if os.waitpid(child, 0)[1] != 0:
+        raise RuntimeError('a child was ended')
+""",
+        held_by=("cpu_limit", "RuntimeError: a child was ended"),
+        inexpressible=no_os("fork"),
+        limits={"cpu_time": 1.0, "wall_time": 8.0},
+        patience=8.0,
+        partial_may_leak=True,
+    ),
+)
+
+_MEMORY = {"memory": 128 << 20}
+
+MEMORY = (
+    Attack(
+        Control.memory_limit,
+        "single",
+        "use 256 MiB where 128 MiB are permitted",
+        act="blocks = []\nfor _ in range(256):\n    blocks.append(b'x' * 1048576)",
+        held_by=("memory_limit", "MemoryError"),
+        limits=_MEMORY,
+        quick=True,
+    ),
+    Attack(
+        Control.memory_limit,
+        "mapped",
+        "map 256 MiB past the allocator of the language",
+        act="""\
+import os
+fork = os.fork
+import mmap
+room = mmap.mmap(-1, 268435456)
+for place in range(0, 268435456, 4096):
+    room[place] = 1
+""",
+        held_by=("memory_limit", "MemoryError", "OSError ENOMEM"),
+        inexpressible=no_os("fork"),
+        limits=_MEMORY,
+    ),
+    Attack(
+        Control.memory_limit,
+        "tree",
+        "use 64 MiB in each of four processes where 128 MiB are permitted",
+        act="""\
+import os
+fork = os.fork
+ready, told = os.pipe()
+go, release = os.pipe()
+children = []
+for _ in range(4):
+    child = fork()
+    if child == 0:
+        os.close(release)
+        block = b'x' * 67108864
+        os.write(told, b'x')
+        os.read(go, 1)
+        os._exit(0)
+    children.append(child)
+os.close(told)
+count = 0
+while count < 4:
+    piece = os.read(ready, 4)
+    if not piece:
+        raise RuntimeError('a child was ended')
+    count += len(piece)
+os.close(release)
+for child in children:
+    os.waitpid(child, 0)
+""",
+        held_by=("memory_limit", "RuntimeError: a child was ended"),
+        inexpressible=no_os("fork"),
+        limits=_MEMORY,
+        partial_may_leak=True,
+    ),
+)
+
+_DISK = {"files": 1 << 20}
+_FULL = ("OSError ENOSPC", "OSError EFBIG", "OSError EDQUOT", "file_limit")
+_UNOPENED = ("PermissionError EACCES",)
+_WORK = Opened(read=("{WORK}",), write=("{WORK}",))
+
+DISK = (
+    Attack(
+        Control.filesystem_bytes_limit,
+        "one_file",
+        "write 8 MiB into one file where 1 MiB is permitted",
+        act="""\
+file = open('{WORK}/large', 'w')
+for _ in range(128):
+    file.write('x' * 65536)
+file.close()
+""",
+        held_by=_FULL,
+        inexpressible=_UNOPENED,
+        limits=_DISK,
+        opens=_WORK,
+        quick=True,
+    ),
+    Attack(
+        Control.filesystem_bytes_limit,
+        "many_files",
+        "write 8 MiB into 64 files where 1 MiB is permitted",
+        act="""\
+for number in range(64):
+    file = open('{WORK}/part' + str(number), 'w')
+    file.write('x' * 131072)
+    file.close()
+""",
+        held_by=_FULL,
+        inexpressible=_UNOPENED,
+        limits=_DISK,
+        opens=_WORK,
+    ),
+)

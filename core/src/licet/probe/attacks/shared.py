@@ -1,0 +1,78 @@
+"""Pieces that several attacks share: exact signs of walls, and texts that start other processes."""
+
+from __future__ import annotations
+
+from licet.probe.conditions import Condition
+
+ON_LINUX = frozenset({Condition.posix, Condition.linux})
+
+UNREADABLE = ("PermissionError EACCES", "PermissionError EPERM", "FileNotFoundError ENOENT")
+"""A file kept from the code: by permission, or because its view of the file system lacks it."""
+
+UNREACHABLE = (
+    "ConnectionRefusedError ECONNREFUSED",
+    "OSError ENETUNREACH",
+    "PermissionError EACCES",
+    "PermissionError EPERM",
+)
+"""A connection kept from the code: a network of its own, or a filter."""
+
+NO_SUCH_SYSCALL = ("PermissionError EPERM", "PermissionError EACCES", "OSError ENOSYS")
+"""A system call kept from the code."""
+
+NO_SOCKET = ("ModuleNotFoundError: No module named 'socket'",)
+NO_CTYPES = ("ModuleNotFoundError: No module named 'ctypes'",)
+
+
+def no_os(name: str) -> tuple[str, ...]:
+    """What a language says that has a module `os` without this function."""
+    return (f"AttributeError: module 'os' has no attribute '{name}'",)
+
+
+READY = "import time\nprint('\\n{SAY} ready', flush=True)\n"
+"""Tell the prober that it may cancel the run, or kill its host."""
+
+BUSY = "end = time.monotonic() + 6\nwhile time.monotonic() < end:\n    pass\n"
+"""Compute for six seconds; `time` is imported."""
+
+DAEMON = """\
+import os
+fork = os.fork
+import time
+reader, writer = os.pipe()
+if fork() == 0:
+    os.setsid()
+    if fork() == 0:
+        %s
+        os.write(writer, b'x')
+        time.sleep(8)
+        os._exit(0)
+    os._exit(0)
+os.wait()
+os.read(reader, 1)
+print('\\n{SAY} ready', flush=True)
+time.sleep(0.2)
+"""
+"""A process in a session of its own, whose parent is gone; it lives for 8 seconds."""
+
+QUIET_DAEMON = DAEMON % "os.close(0), os.close(1), os.close(2)"
+HOLDING_DAEMON = DAEMON % "pass  # it keeps the streams of the run"
+
+CHILD = """\
+import os
+spawn = os.posix_spawn
+import sys
+code = 'try:\\n ' + {ACTION} + '\\nexcept OSError as p:\\n import os\\n os._exit(100 + p.errno)'
+line = [sys.executable, '-I', '-S', '-E', '-c', code]
+number = os.waitstatus_to_exitcode(os.waitpid(spawn(line[0], line, dict(os.environ)), 0)[1])
+if number > 100:
+    raise OSError(number - 100, os.strerror(number - 100))
+if number != 0:
+    raise RuntimeError('the other interpreter failed')
+"""
+"""The act in an interpreter of its own, with other flags than those the sandbox chose."""
+
+
+def in_child(action: str) -> str:
+    """`CHILD` with one statement to try."""
+    return CHILD.replace("{ACTION}", repr(action))

@@ -1,0 +1,148 @@
+"""Staying: past the deadline, past a cancellation, past the death of the host."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from licet.contract import Control
+from licet.probe.attack import Attack, Proof, Scenario
+from licet.probe.attacks.shared import BUSY, HOLDING_DAEMON, ON_LINUX, QUIET_DAEMON, READY, no_os
+
+_DEADLINE = 0.25
+_DEAF = """\
+import os
+fork = os.fork
+import signal, time
+for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
+    signal.signal(number, signal.SIG_IGN)
+print('\\n{SAY} ready', flush=True)
+end = time.monotonic() + 6
+while time.monotonic() < end:
+    time.sleep(0.1)
+"""
+
+_timeout = partial(
+    Attack,
+    Control.timeout,
+    held_by=("timeout",),
+    proofs=(Proof.overstayed,),
+    patience=_DEADLINE,
+    limits={"wall_time": _DEADLINE},
+)
+
+TIMEOUT = (
+    _timeout("busy", "compute past the deadline", act=f"import time\n{BUSY}", quick=True),
+    _timeout("sleep", "sleep past the deadline", act="import time\ntime.sleep(6)"),
+    _timeout(
+        "native",
+        "compute past the deadline inside single operations",
+        act="""\
+import time
+time.sleep(0.01)  # whatever was printed is out
+number = 3 ** 4000000
+for _ in range(60):
+    number * number
+""",
+        held_by=("timeout", "memory_limit"),
+    ),
+    _timeout("deaf", "ignore every signal that can be ignored", act=_DEAF, inexpressible=no_os("fork")),
+    _timeout(
+        "stdin_wait",
+        "wait for an input that never comes",
+        act="import sys\nsys.stdin.read()\nraise EOFError('no more input')",
+        held_by=("EOFError: no more input", "timeout"),
+        inexpressible=("AttributeError: module 'sys' has no attribute 'stdin'",),
+    ),
+    _timeout(
+        "held_pipe",
+        "have a process in another session hold the output open past the deadline",
+        act=f"{HOLDING_DAEMON}time.sleep(6)",
+        inexpressible=no_os("fork"),
+        needs=ON_LINUX,
+    ),
+    _timeout(
+        "stops_parent",
+        "stop the process that supervises the run",
+        act=f"""\
+import os
+parent = os.getppid()
+import time
+if parent <= 1:
+    raise ProcessLookupError('no parent in sight')
+os.kill(parent, 19)
+{BUSY}
+""",
+        held_by=(
+            "timeout",
+            "PermissionError EPERM",
+            "ProcessLookupError ESRCH",
+            "ProcessLookupError: no parent in sight",
+        ),
+        inexpressible=no_os("getppid"),
+        needs=ON_LINUX,
+        host_apart=True,
+    ),
+)
+
+_cancelled = partial(
+    Attack,
+    Control.cancellation,
+    held_by=("cancelled",),
+    proofs=(Proof.overstayed,),
+    scenario=Scenario.cancelled,
+    patience=0.0,
+)
+
+CANCELLATION = (
+    _cancelled("busy", "compute on after the run was cancelled", act=READY + BUSY, quick=True),
+    _cancelled("deaf", "ignore every signal that can be ignored", act=_DEAF, inexpressible=no_os("fork")),
+    _cancelled(
+        "daemon",
+        "have a process outlive the cancellation",
+        act=f"{HOLDING_DAEMON}time.sleep(6)",
+        proofs=(Proof.alive, Proof.overstayed),
+        inexpressible=no_os("fork"),
+        needs=ON_LINUX,
+    ),
+)
+
+_orphaned = partial(
+    Attack,
+    Control.orphan_cleanup,
+    held_by=("host killed",),
+    proofs=(Proof.alive,),
+    scenario=Scenario.orphaned,
+    needs=ON_LINUX,
+    host_apart=True,
+)
+
+ORPHANS = (
+    _orphaned(
+        "talking",
+        "print on after the host was killed",
+        act=READY
+        + """\
+end = time.monotonic() + 6
+while time.monotonic() < end:
+    try:
+        print('.', flush=True)
+    except Exception as problem:
+        pass
+    time.sleep(0.05)
+""",
+        quick=True,
+    ),
+    _orphaned(
+        "silent",
+        "compute on in silence after the host was killed",
+        act=READY + BUSY,
+        quick=True,
+        partial_may_leak=True,
+    ),
+    _orphaned(
+        "daemon",
+        "have a process outlive the host",
+        act=f"{QUIET_DAEMON}time.sleep(6)",
+        inexpressible=no_os("fork"),
+    ),
+)

@@ -1,0 +1,61 @@
+"""What this host offers to attack: without it an attack means nothing here, and is not run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+
+class Condition(StrEnum):
+    """Something of a host that an attack needs."""
+
+    posix = "posix"
+    linux = "linux"
+    root = "root"
+    ipv6 = "ipv6"
+    io_uring = "io_uring"
+    user_namespaces = "user_namespaces"
+    keyring = "keyring"
+    tracing = "tracing"
+
+
+@cache
+def present() -> frozenset[Condition]:
+    """The conditions that hold here, for this user."""
+    if os.name != "posix":
+        return frozenset()
+    found = {Condition.posix}
+    root = os.geteuid() == 0
+    if root:
+        found.add(Condition.root)
+    if sys.platform != "linux":
+        return frozenset(found)
+    found.add(Condition.linux)
+    if _read("/proc/net/if_inet6"):
+        found.add(Condition.ipv6)
+    if _read("/proc/sys/kernel/io_uring_disabled") in ({"", "0", "1"} if root else {"", "0"}):
+        found.add(Condition.io_uring)
+    if _read("/proc/sys/user/max_user_namespaces") not in {"", "0"} and (root or not _userns_restricted()):
+        found.add(Condition.user_namespaces)
+    if Path("/proc/keys").exists():
+        found.add(Condition.keyring)
+    if root or _read("/proc/sys/kernel/yama/ptrace_scope") in {"", "0"}:
+        found.add(Condition.tracing)
+    return frozenset(found)
+
+
+def _userns_restricted() -> bool:
+    return (
+        _read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1"
+        or _read("/proc/sys/kernel/unprivileged_userns_clone") == "0"
+    )
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8", "replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,101 @@
+"""Where receipts are kept: in the user's own state directory, one file a fingerprint.
+
+Rules this module keeps:
+
+- a file appears complete or not at all; several processes may write at once, and none loses another's;
+- a damaged file, or one that somebody else may write, counts as missing;
+- files that nothing can match any more (another boot, another version) are cleared away when they are old.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from licet import state
+from licet.errors import AuditUnavailable
+from licet.probe.results import LIFETIME_S, ProbeResult, Receipts
+
+_VERSION = 1
+_MOST_BYTES = 1 << 20
+
+
+class ReceiptStore:
+    """Receipts on disk; `folder` replaces the one in the user's state directory."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+
+    def load(self, fingerprint: str) -> tuple[ProbeResult, ...]:
+        """The receipts bound to `fingerprint`; none if there are none, or they can't be read."""
+        try:
+            text = self._read(self._path(fingerprint))
+        except (OSError, AuditUnavailable):
+            return ()
+        try:
+            content = json.loads(text)
+            if content["version"] != _VERSION:
+                return ()
+            results = tuple(ProbeResult.from_json(item) for item in content["results"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return ()
+        return results if all(result.fingerprint == fingerprint for result in results) else ()
+
+    def add(self, results: Iterable[ProbeResult]) -> None:
+        """Keep these, beside and before those that are there.
+
+        Raises:
+            AuditUnavailable: they can't be written.
+        """
+        by_fingerprint: dict[str, list[ProbeResult]] = {}
+        for result in results:
+            by_fingerprint.setdefault(result.fingerprint, []).append(result)
+        for fingerprint, new in by_fingerprint.items():
+            path = self._path(fingerprint)
+            with state.failures(path), self._locked(path):
+                kept = Receipts.of((*self.load(fingerprint), *new))
+                content = {"version": _VERSION, "results": [result.as_json() for result in kept]}
+                state.replace(path, json.dumps(content, indent=1).encode())
+        self._tidy()
+
+    def _path(self, fingerprint: str) -> Path:
+        folder = self._folder or state.user_state() / "probes"
+        with state.failures(folder):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder / f"{fingerprint}.receipts"
+
+    def _read(self, path: Path) -> bytes:
+        with os.fdopen(state.open_plain(path, os.O_RDONLY), "rb") as file:
+            found = os.fstat(file.fileno())
+            if sys.platform != "win32" and (found.st_uid != os.geteuid() or found.st_mode & 0o022):
+                return b""
+            return file.read(_MOST_BYTES)
+
+    @contextlib.contextmanager
+    def _locked(self, path: Path) -> Iterator[None]:
+        """Keep other processes from reading and writing in between; the lock goes with its holder."""
+        if sys.platform == "win32":
+            yield
+            return
+        import fcntl
+
+        descriptor = state.open_plain(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _tidy(self) -> None:
+        folder = self._folder or state.user_state() / "probes"
+        for path in folder.iterdir():
+            with contextlib.suppress(OSError):
+                found = path.lstat()
+                if stat.S_ISREG(found.st_mode) and time.time() - found.st_mtime > 4 * LIFETIME_S:
+                    path.unlink()

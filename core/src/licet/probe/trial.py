@@ -1,0 +1,169 @@
+"""What one run of an attack's program did, behind walls or without: seen the same way, judged the same way.
+
+Rules this module keeps:
+
+- whatever the program prints is bounded; only lines that begin with the marker of this very run are heard;
+- `observed` is exact: an exception with its errno or its message, `done`, or how the run ended;
+- an attack got through, or its twin did, by one and the same test.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from licet.backend import Access, GuestError, Reply, Target, ToolCall
+from licet.output import BoundedSink, bounded
+from licet.plan import Opened
+from licet.probe.attack import Attack, Proof
+
+KEPT = 1 << 17
+MOST_GROWTH = 64 << 20
+"""Bytes that the host's memory may grow by while a run floods it."""
+
+_FLOOD = 4 << 20
+_ERRNO = re.compile(r"\[Errno (\d{1,3})\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run of a program.
+
+    `answered`: the allowed act worked. `took`: seconds since the program was first heard, or cancelled.
+    `delivered`: bytes of output that arrived. `growth`: bytes by which the host's memory grew. `ready`: the
+    program said that it is. `alive`: a process of the run outlived it. `sighted`: the host can see processes
+    of the run. `struck`: a target shows the blow.
+    """
+
+    observed: str
+    answered: bool = False
+    output: str = ""
+    took: float = 0.0
+    delivered: int = 0
+    growth: int = 0
+    ready: bool = False
+    alive: bool = False
+    sighted: bool = False
+    struck: bool = False
+
+
+def got_through(attack: Attack, trial: Trial, text: str, patience: float) -> bool:
+    """Whether a trial shows what the attack wants: its `text`, or a run longer than `patience`, or …"""
+    tests = {
+        Proof.done: trial.observed == "done",
+        Proof.text: bool(text) and text in trial.output,
+        Proof.struck: trial.struck,
+        Proof.alive: trial.alive,
+        Proof.overstayed: trial.took > patience,
+        Proof.flooded: trial.delivered > attack.limits.get("output", 0) + _FLOOD
+        or trial.growth > MOST_GROWTH,
+    }
+    return any(tests[proof] for proof in attack.proofs)
+
+
+class Ear:
+    """The host of a probe: hears what the program says, and grants what the plan opens and no more.
+
+    `began` is when the program was first heard, on the monotonic clock: what a run waited for before that, a
+    free worker for instance, is not its own.
+    """
+
+    def __init__(
+        self,
+        say: str,
+        *,
+        answer: int,
+        opened: Opened | None = None,
+        output: int | None = None,
+        on_first: Callable[[], None] = lambda: None,
+        on_ready: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._say = say
+        self._answer = answer
+        self._opened = opened or Opened()
+        self._output = output
+        self._on_first = on_first
+        self._on_ready = on_ready
+        self._sink = BoundedSink(KEPT)
+        self._line = b""
+        self._guard = threading.Lock()
+        self.ready = False
+        self.began: float | None = None
+
+    def write(self, stream: Literal["stdout", "stderr"], data: bytes) -> bool:
+        """Take output, from any thread; False once the limit `output` is passed."""
+        with self._guard:
+            if self.began is None:
+                self.began = time.monotonic()
+                self._on_first()
+            self._sink.write(data)
+            if not self.ready and f"{self._say} ready".encode() in self._line + data:
+                self.ready = True
+                self._on_ready()
+            self._line = data[-100:]
+            return self._output is None or self._sink.total <= self._output
+
+    async def access(self, access: Access) -> bool:
+        """Say whether the plan opens this."""
+        return self._opened.opens(access.action, access.target)
+
+    async def call(self, call: ToolCall) -> Reply:
+        """No tool is passed to a probe."""
+        return Reply(error=GuestError("NameError", f"name '{call.name}' is not defined"))
+
+    async def connect(self, target: Target) -> int:
+        """Connect where the plan says so.
+
+        Raises:
+            PermissionError: the plan does not open the target.
+        """
+        import asyncio
+        import socket
+
+        if not self._opened.opens("network", f"{target.host}:{target.port}"):
+            raise PermissionError(f"`{target.host}:{target.port}` is not opened")
+        connection = await asyncio.to_thread(socket.create_connection, (target.host, target.port), 2)
+        return connection.detach()
+
+    @property
+    def delivered(self) -> int:
+        """Bytes of output so far."""
+        return self._sink.total
+
+    @property
+    def output(self) -> str:
+        """What was kept of the output."""
+        return self._sink.text()
+
+    @property
+    def answered(self) -> bool:
+        """Whether the allowed act worked: only code that ran can know the answer."""
+        return f"allowed {self._answer}" in self._said()
+
+    def observed(self, ended: str) -> str:
+        """What stopped the program, or `done`; where it said nothing, how its run `ended`."""
+        for line in self._said():
+            word, _, rest = line.partition(" ")
+            if word == "done":
+                return "done"
+            if word == "refused":
+                return _exact(rest)
+        return ended
+
+    def _said(self) -> list[str]:
+        lines = self.output.splitlines()
+        return [line.removeprefix(self._say).strip() for line in lines if line.startswith(self._say)]
+
+
+def _exact(told: str) -> str:
+    """`Type ERRNO` for an error of the system, else `Type: message`."""
+    kind, _, message = told.partition(" ")
+    number = _ERRNO.match(message)
+    if number is not None:
+        return f"{kind} {errno.errorcode.get(int(number[1]), number[1])}"
+    return bounded(f"{kind}: {message.strip()}" if message.strip() else kind, 200)
