@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from licet.errors import AuditUnavailable
+from licet.errors import AuditUnavailable, EntryRefused
 from licet.record import AuditLog, AuditReader, Entry, Record, canonical, leaf_hash
 from licet.state import StateDirectory, open_state
 from licet_audit import plugin, writer
@@ -111,7 +111,7 @@ def test_what_no_record_can_hold_is_refused_alone(state: StateDirectory, entry: 
         return answers
 
     *refused, good = asyncio.run(run())
-    assert [type(answer) for answer in refused] == [AuditUnavailable] * len(bad)
+    assert [type(answer) for answer in refused] == [EntryRefused] * len(bad)
     assert str(refused[0]) == "an entry can't be recorded: a record can't hold a `float`"
     assert [record.entry.body for record in LogReader(state).records()][1:] == [{"n": 7}]
     assert good == tuple(LogReader(state).records())[1:]

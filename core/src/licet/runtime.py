@@ -14,6 +14,7 @@ import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
@@ -28,27 +29,25 @@ from licet.backend import Backend, Outcome, Termination
 from licet.conclude import Prepared
 from licet.decide import decide
 from licet.errors import AuditUnavailable, BackendError, InvalidRequest, LaunchFailed
-from licet.host import RunHost
+from licet.host import Digest, RunHost
 from licet.logbook import Gaps, Logbook
 from licet.normalize import normalize
 from licet.output import bounded
 from licet.plan import ExecutionPlan
 from licet.plugins import Plugins
 from licet.policy import MANAGED, PolicySource, PolicyStack, load_stack
-from licet.policy.document import PACK_PREFIX
 from licet.portal import Portal
-from licet.record import AuditLog
+from licet.record import AuditLog, UnavailableLog
 from licet.report import Explanation, explain
 from licet.request import CodeNeeds, ExecutionRequest
 from licet.result import ExecutionResult
 from licet.running import Running
 from licet.screen import screen
 from licet.select import Chosen, select
-from licet.settings import Settings, load_settings
+from licet.settings import Settings, directory_of, settings_beside
 from licet.trail import Trail
 
 DEFAULT_POLICY = "licet:compute"
-STATE_NAME = ".licet"
 _LARGE_CODE = 32 << 10  # bytes from which screening leaves the event loop
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -79,9 +78,9 @@ class Runtime:
             InvalidSettings: the settings are wrong.
         """
         name = os.fspath(policy)
-        beside = Path.cwd() if name.startswith(PACK_PREFIX) else Path(os.path.realpath(name)).parent
-        self.settings = settings or _settings(beside)
-        self.state_path = self.settings.home or beside / STATE_NAME
+        beside = directory_of(name)
+        self.settings = settings or settings_beside(beside, os.environ)
+        self.state_path = self.settings.state_beside(beside)
         self.plugins = Plugins(self.settings)
         source = PolicySource(self.plugins.packs(), managed, self.settings.may_pass)
         self.stack: PolicyStack = load_stack(name, source, sealed=self._sealed())
@@ -104,7 +103,11 @@ class Runtime:
         Raises:
             InvalidRequest: the request can't be understood.
         """
-        return self._prepare(_request(request, fields)).explanation
+        asked = _request(request, fields)
+        try:
+            return self._prepare(asked, self._digest).explanation
+        except AuditUnavailable:  # without a key, all can be said but the digest of the plan
+            return replace(self._prepare(asked, _no_digest).explanation, plan_digest=None)
 
     async def run(self, request: ExecutionRequest | str | bytes, **fields: Any) -> ExecutionResult:
         """Run code if policy lets it, and say how it went.
@@ -114,15 +117,20 @@ class Runtime:
             RuntimeClosed: the runtime was closed.
         """
         asked = _request(request, fields)
+        log, digest = self._logbook.current(), self._digest
+        try:
+            self._host_key()
+        except AuditUnavailable as problem:
+            log, digest = UnavailableLog(problem), _no_digest
         if len(asked.code) < _LARGE_CODE:
-            prepared = self._prepare(asked)
+            prepared = self._prepare(asked, digest)
         else:
-            prepared = await asyncio.to_thread(self._prepare, asked)
+            prepared = await asyncio.to_thread(self._prepare, asked, digest)
         with self._running.one():
-            return await self._run(prepared)
+            return await self._run(prepared, log)
 
-    async def _run(self, prepared: Prepared) -> ExecutionResult:
-        log, best_effort = self._logbook.current(), self.stack.audit_mode == "best_effort"
+    async def _run(self, prepared: Prepared, log: AuditLog) -> ExecutionResult:
+        best_effort = self.stack.audit_mode == "best_effort"
         with Trail(log, new_run_id(), best_effort=best_effort, gaps=self._gaps) as trail:
             try:
                 return await self._recorded(prepared, trail)
@@ -170,14 +178,14 @@ class Runtime:
     ) -> None:
         await self.aclose()
 
-    def _prepare(self, asked: ExecutionRequest) -> Prepared:
+    def _prepare(self, asked: ExecutionRequest, digest: Digest) -> Prepared:
         """The pure stages: normalize → screen → decide → select."""
         request = normalize(
             asked,
             self.stack,
             directory=_current_directory(),
             host_environment=os.environ,
-            digest=self._digest,
+            digest=digest,
         )
         seen = screen(request.code, denied_modules=self.stack.denied_modules)
         decision = decide(request, self.stack, seen)
@@ -261,14 +269,23 @@ class Runtime:
         return self.plugins.audit_log(states.open_state(self.state_path))
 
     def _digest(self, name: str, content: bytes) -> str:
-        if self._key is None:
-            self._key = states.host_key()
         # most parts of most requests are small and the same: limits, directory, an empty input
         digest = _small_digest if len(content) <= 256 else states.digest
-        return digest(self._key, name.encode(), content)
+        return digest(self._host_key(), name.encode(), content)
+
+    def _host_key(self) -> bytes:
+        if self._key is None:
+            self._key = states.host_key()
+        return self._key
 
     def _sealed(self) -> tuple[Path, ...]:
-        return (self.state_path, states.user_state())
+        users = states.user_state_path()
+        return (self.state_path, users) if users is not None else (self.state_path,)
+
+
+def _no_digest(name: str, content: bytes) -> str:
+    """Stands for digests where there is no key to make them with, and nothing is recorded."""
+    return ""
 
 
 def _current_directory() -> str:
@@ -285,17 +302,6 @@ def new_run_id() -> str:
     """A ULID: 10 characters of time in milliseconds, 16 of randomness, sortable by time."""
     number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
     return "".join(_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))
-
-
-def _settings(beside: Path) -> Settings:
-    """The settings in force; those of a state directory count only if this user's licet made it."""
-    home = os.environ.get("LICET_HOME")
-    path = Path(home) if home else beside / STATE_NAME
-    try:
-        trusted = states.open_state(path).path if path.is_dir() else None
-    except AuditUnavailable:
-        trusted = None
-    return load_settings(trusted, os.environ)
 
 
 def _request(request: ExecutionRequest | str | bytes, fields: Mapping[str, Any]) -> ExecutionRequest:
