@@ -47,6 +47,7 @@ def refused(
         decision=prepared.explanation,
         changes=prepared.request.changes,
         audit=_place(trail),
+        unrecorded=trail.lost.message if trail.lost else None,
         detail=None if unreadable else detail,
         advice=unreadable.advice if unreadable else advice,
     )
@@ -78,6 +79,7 @@ def finished(
         changes=prepared.request.changes,
         tool_calls=tuple(tool_calls),
         audit=_place(trail),
+        unrecorded=trail.lost.message if trail.lost else None,
         observed=dict(outcome.observed),
         detail=outcome.detail,
         **{name: getattr(output, name) for name in Output.__slots__},

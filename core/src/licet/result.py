@@ -86,7 +86,10 @@ class AuditPlace:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionResult:
-    """All that a caller learns of one run."""
+    """All that a caller learns of one run.
+
+    `audit` is where the last record of the run stands, `unrecorded` why a `best_effort` trail lost any.
+    """
 
     run_id: str
     termination: Termination
@@ -108,6 +111,7 @@ class ExecutionResult:
     changes: tuple[Change, ...] = ()
     tool_calls: tuple[ToolCallMade, ...] = ()
     audit: AuditPlace | None = None
+    unrecorded: str | None = None
     observed: dict[str, str] = field(default_factory=dict)
     detail: str | None = None
     advice: str | None = None
@@ -160,6 +164,7 @@ class ExecutionResult:
             "tool_calls": [asdict(call) for call in self.tool_calls],
             "artifacts": [],
             "audit": asdict(self.audit) if self.audit else None,
+            "unrecorded": self.unrecorded,
             "observed": self.observed,
             "detail": self.detail,
             "advice": self.advice,

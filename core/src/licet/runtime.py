@@ -117,17 +117,18 @@ class Runtime:
             RuntimeClosed: the runtime was closed.
         """
         asked = _request(request, fields)
-        log, digest = self._logbook.current(), self._digest
+        keyless: AuditUnavailable | None = None
         try:
             self._host_key()
         except AuditUnavailable as problem:
-            log, digest = UnavailableLog(problem), _no_digest
+            keyless = problem
+        digest = _no_digest if keyless else self._digest
         if len(asked.code) < _LARGE_CODE:
             prepared = self._prepare(asked, digest)
         else:
             prepared = await asyncio.to_thread(self._prepare, asked, digest)
         with self._running.one():
-            return await self._run(prepared, log)
+            return await self._run(prepared, UnavailableLog(keyless) if keyless else self._logbook.current())
 
     async def _run(self, prepared: Prepared, log: AuditLog) -> ExecutionResult:
         best_effort = self.stack.audit_mode == "best_effort"

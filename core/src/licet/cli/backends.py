@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +14,7 @@ from licet.errors import UsageError
 if TYPE_CHECKING:
     from licet.backend import Descriptor
     from licet.contract import Enforcement
+    from licet.probe.verification import Report
 
 _WIDTH = 25  # the longest name of a control, and a gap
 
@@ -49,8 +53,7 @@ def show_backend(name: str, as_json: bool) -> int:
 
     found = {d.name: d for d in _descriptors()[0]}
     if name not in found:
-        known = ", ".join(f"`{known}`" for known in sorted(found)) or "none"
-        raise UsageError(f"there is no backend `{name}`", advice=f"enabled are {known}")
+        raise _unknown(name, found)
     if as_json:
         put_json(_json(found[name]))
         return 0
@@ -68,6 +71,80 @@ def _heading(control: str, claim: Enforcement) -> str:
 def _details(claim: Enforcement) -> list[str]:
     mechanism = [claim.mechanism] if claim.mechanism else []
     return mechanism + [f"gap: {gap}" for gap in claim.gaps]
+
+
+@backends.command("verify")
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON document to stdout.")
+def verify_backends(name: str | None, as_json: bool) -> int:
+    """Attack every claim of the backends on this host, or of NAME alone.
+
+    Each attack has an unrestricted twin that must succeed, and an allowed act that must still work.
+
+    \b
+    Exit codes: 0 all claims held · 1 a claim was refuted · 2 usage
+    """
+    import asyncio
+
+    from licet.cli.terminal import put_json, put_table, say
+    from licet.evidence import Attestor
+    from licet.probe import verify
+    from licet.runtime import Runtime
+
+    runtime = Runtime()
+    chosen = [b for b in runtime.backends if name in (None, b.describe().name)]
+    if not chosen:
+        raise _unknown(str(name), [b.describe().name for b in runtime.backends])
+
+    async def attack() -> Any:
+        try:
+            return await verify(chosen, _progress(say if not as_json else None))
+        finally:
+            await runtime.aclose()
+
+    report = asyncio.run(attack())
+    Attestor().keep(report.results)
+    if as_json:
+        put_json(report.as_json())
+    else:
+        put_table(("backend", "control", "claimed", "measured", "by attacks", "gap"), _standings(report))
+        say(
+            f"{report.held} held · {report.leaked} refuted a claim · {report.inconclusive} inconclusive · "
+            f"{report.unclaimed} on what nobody claims"
+        )
+    return 1 if report.leaked else 0
+
+
+def _progress(say: Callable[[str], None] | None) -> Callable[[Any], None]:
+    """Say on a terminal how far it is; a pipe hears only what went wrong."""
+    done = 0
+
+    def note(result: Any) -> None:
+        nonlocal done
+        done += 1
+        if say is not None and sys.stderr.isatty():
+            say(f"  {done:>4}  {result.backend} {result.control}/{result.variant}: {result.outcome}")
+
+    return note
+
+
+def _standings(report: Report) -> Iterable[tuple[str, ...]]:
+    for backend, controls in report.standings.items():
+        for control, known in controls.items():
+            tried = [f for f in report.findings if (f.result.backend, f.result.control) == (backend, control)]
+            if not tried:
+                continue
+            verdicts = Counter(finding.verdict for finding in tried)
+            measured = "refuted" if verdicts["leaked"] else "held" if verdicts["held"] else "not claimed"
+            if verdicts["inconclusive"]:
+                measured = "inconclusive"
+            gap = "; ".join(f.result.variant for f in tried if f.result.outcome.value == "leaked")
+            yield backend, control.value, known.claim.level.value, measured, str(len(tried)), gap
+
+
+def _unknown(name: str, known: Iterable[str]) -> UsageError:
+    named = ", ".join(f"`{one}`" for one in sorted(known)) or "none"
+    return UsageError(f"there is no backend `{name}`", advice=f"enabled are {named}")
 
 
 def _descriptors() -> tuple[list[Descriptor], list[str]]:

@@ -56,6 +56,8 @@ def of_result(result: ExecutionResult, stack: PolicyStack, state: Path) -> Card:
         heading = _failed_heading(result)
     elif result.termination is Termination.audit_unavailable and result.backend is not None:
         heading = "the code ran, but its result could not be recorded"
+    elif result.termination is Termination.policy_denied and result.backend is not None:
+        heading = "denied while it ran"
     else:
         heading = _HEADINGS.get(result.termination, result.termination.value)
     return Card("bad", heading, note, rows)
@@ -101,8 +103,8 @@ def _body(result: ExecutionResult, state: Path) -> Iterable[tuple[str, str]]:
 
 
 def _trail(result: ExecutionResult) -> Iterable[tuple[str, str]]:
-    if result.audit is None and result.termination is not Termination.audit_unavailable:
-        yield "trail", "not recorded: the log could not be written, and policy says `best_effort`"
+    if result.unrecorded is not None:
+        yield "trail", f"not recorded: {result.unrecorded}; policy says `best_effort`"
 
 
 def _failed_heading(result: ExecutionResult) -> str:
