@@ -209,10 +209,9 @@ def test_a_user_without_a_home_trusts_no_directory_called_home(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", "")
     monkeypatch.setenv("HOME", "~")
-    assert state.user_state_path() is None
+    # the account's own home counts then, and whatever that is, nothing beside the code is believed
+    assert state.user_state_path() != tmp_path / "~" / ".local" / "state" / "licet"
     assert state.trusted(made.path) is None
-    with pytest.raises(AuditUnavailable, match="expected an absolute path"):
-        state.user_state()
 
 
 @posix_only

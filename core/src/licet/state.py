@@ -28,6 +28,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import platformdirs
+
 from licet.errors import AuditUnavailable
 from licet.files import create_once
 from licet.files import open_plain as open_plain
@@ -39,11 +41,8 @@ _HALF_MADE = re.compile(r"\.id-[0-9a-f]{16}")
 _KEY_BYTES = 32
 _SMALL = 64 * 1024  # nothing that this module reads is larger
 _SHOWN = 300  # characters of a path in a message
-_STATE_HOME = {
-    "win32": ("LOCALAPPDATA", "~/AppData/Local"),
-    "darwin": ("XDG_STATE_HOME", "~/Library/Application Support"),
-}.get(sys.platform, ("XDG_STATE_HOME", "~/.local/state"))
-"""The variable that says where programs keep state, and where they do without it."""
+_VARIABLE = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_STATE_HOME"
+"""The variable that says where a user's programs keep state."""
 
 _REFUSALS = {
     errno.ENOSPC: ("the disk that holds `{}` is full", "free some space on it, then run again"),
@@ -100,8 +99,8 @@ def user_state() -> Path:
     path = user_state_path()
     if path is None:
         raise AuditUnavailable(
-            f"the user's state directory is `{_state_home() / 'licet'}`, expected an absolute path",
-            advice=f"set {_STATE_HOME[0]} to an absolute path or unset it",
+            "the user's state directory is no absolute path",
+            advice=f"set {_VARIABLE} to an absolute path or unset it",
         )
     with failures(path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -111,20 +110,8 @@ def user_state() -> Path:
 
 def user_state_path() -> Path | None:
     """Where this user's own state directory is or would be; None if this system knows no home for them."""
-    path = _state_home() / "licet"
+    path = platformdirs.user_state_path("licet", appauthor=False)
     return path if path.is_absolute() else None
-
-
-def _state_home() -> Path:
-    """Where this system keeps what programs remember for a user; relative if it does not know their home.
-
-    A relative path in `XDG_STATE_HOME` or `LOCALAPPDATA` counts as none, as the XDG specification has it.
-    """
-    variable, usual = _STATE_HOME
-    given, home = Path(os.environ.get(variable, "")), Path(usual)
-    with contextlib.suppress(RuntimeError):  # the user has no home
-        home = home.expanduser()
-    return given if given.is_absolute() else home
 
 
 def open_state(path: Path) -> StateDirectory:
@@ -241,7 +228,7 @@ def unavailable(problem: OSError, path: Path) -> AuditUnavailable:
         ),
     )
     if _is_users(Path(place)):
-        advice = advice.replace("LICET_HOME", _STATE_HOME[0])
+        advice = advice.replace("LICET_HOME", _VARIABLE)
     return AuditUnavailable(message.format(bounded(place, _SHOWN)), advice=advice)
 
 
