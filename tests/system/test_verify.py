@@ -1,4 +1,4 @@
-"""`licet backends verify`, on one claim that no machine is too busy for; the rest runs with `pytest -m soak`."""
+"""`licet backends verify`: what needs no quiet machine; the rest runs with `pytest -m soak`."""
 
 from __future__ import annotations
 
