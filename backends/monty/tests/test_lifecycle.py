@@ -389,3 +389,33 @@ def _lives(process: Path) -> bool:
         return (process / "stat").read_text().rpartition(") ")[2][0] != "Z"
     except OSError:
         return False
+
+
+ABANDON = """
+import asyncio
+from conftest import RecordingHost, seal
+from licet.backend import execute
+from licet.request import Limits
+from licet_monty.backend import MontyBackend
+
+backend = MontyBackend(workers=1)
+loop = asyncio.new_event_loop()
+plan = seal("while True: pass", limits=Limits(wall_time=0.5))
+left = loop.create_task(execute(backend, plan, RecordingHost()))
+loop.run_until_complete(asyncio.wait([left], timeout=0.2))
+loop.close()
+
+async def after():
+    async with asyncio.timeout(20):
+        return await execute(backend, seal("1 + 1"), RecordingHost())
+
+print(asyncio.run(after()).value, flush=True)
+"""
+
+
+def test_a_loop_that_is_closed_under_its_run_holds_no_worker_for_ever() -> None:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    done = subprocess.run(
+        [sys.executable, "-c", ABANDON], capture_output=True, text=True, timeout=60, env=environment
+    )
+    assert done.stdout == "2\n", done.stderr

@@ -13,6 +13,7 @@ import asyncio
 import os
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from licet.backend import Descriptor, Host, Outcome, Termination
 from licet.errors import LaunchFailed
@@ -25,6 +26,9 @@ from licet_monty.engine import Engine
 from licet_monty.language import LANGUAGE
 from licet_monty.lease import Lease
 from licet_monty.pool import QUEUE_S, Pool
+
+if TYPE_CHECKING:
+    from licet_monty.run import Run
 
 _COST_MS = 1.0
 _CLOSE_S = 10.0
@@ -128,7 +132,7 @@ class MontySandbox:
         engine = self._engine
         engine.began(run)
         watches = [engine.watchdog.arm(when, check) for when, check in run.deadlines()]
-        driving = engine.threads.call(run.drive)
+        driving = engine.threads.call(run.drive, orphaned=lambda: self._abandon(run))
         try:
             return await asyncio.shield(driving)
         except asyncio.CancelledError:
@@ -141,6 +145,11 @@ class MontySandbox:
             engine.watchdog.disarm(*watches)
             engine.ended(run)
             await bridge.close()
+
+    def _abandon(self, run: Run) -> None:
+        """Give back what a run holds whose event loop was closed under it."""
+        self._engine.ended(run)
+        self._lease.end()
 
     async def close(self) -> None:
         """Give the worker back, or end it if its run did not end well; safe to call twice.

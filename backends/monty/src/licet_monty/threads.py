@@ -11,7 +11,6 @@ Rules this module keeps:
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import queue
 import threading
 from collections.abc import Callable
@@ -45,8 +44,11 @@ class Threads:
             self._start()
         self._jobs.put(job)
 
-    def call(self, job: Callable[[], T]) -> asyncio.Future[T]:
-        """Run `job` on some thread; return a future of the running loop for its result."""
+    def call(self, job: Callable[[], T], orphaned: Callable[[], None] = lambda: None) -> asyncio.Future[T]:
+        """Run `job` on some thread; return a future of the running loop for its result.
+
+        `orphaned` is called after the job if that loop was closed meanwhile and nobody is left to clean up.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
@@ -55,8 +57,10 @@ class Threads:
                 settle: Callable[[], None] = partial(_succeed, future, job())
             except BaseException as problem:  # handed to whoever awaits
                 settle = partial(_fail, future, problem)
-            with contextlib.suppress(RuntimeError):  # the loop is closed; nobody waits
+            try:
                 loop.call_soon_threadsafe(settle)
+            except RuntimeError:  # the loop is closed
+                orphaned()
 
         self.submit(run)
         return future
