@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from licet import files
 from licet import state as states
 from licet.errors import AuditUnavailable
 from licet.record import AuditLog, UnavailableLog
@@ -96,7 +97,7 @@ class Gaps:
         with contextlib.suppress(AuditUnavailable, OSError):
             file = self._file()
             file.parent.mkdir(mode=0o700, exist_ok=True)
-            file.unlink(missing_ok=True) if missing == 0 else states.replace(file, str(missing).encode())
+            file.unlink(missing_ok=True) if missing == 0 else files.replace(file, str(missing).encode())
 
     def _file(self) -> Path:
         name = hashlib.sha256(str(self._state_path).encode("utf-8", "surrogateescape")).hexdigest()[:32]

@@ -31,9 +31,7 @@ from pathlib import Path
 import platformdirs
 
 from licet.errors import AuditUnavailable
-from licet.files import create_once
-from licet.files import open_plain as open_plain
-from licet.files import replace as replace
+from licet.files import create_once, open_plain, replace
 from licet.output import bounded
 
 _ID = re.compile(r"[0-9a-f]{32}")

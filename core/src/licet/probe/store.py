@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from licet import state
+from licet import files, state
 from licet.errors import AuditUnavailable
 from licet.probe.results import LIFETIME_S, ProbeResult, Receipts
 
@@ -61,7 +61,7 @@ class ReceiptStore:
             with state.failures(path), self._locked(path):
                 kept = Receipts.of((*self.load(fingerprint), *new))
                 content = {"version": _VERSION, "results": [result.as_json() for result in kept]}
-                state.replace(path, json.dumps(content, indent=1).encode())
+                files.replace(path, json.dumps(content, indent=1).encode())
         self._tidy()
 
     def _path(self, fingerprint: str) -> Path:
@@ -71,7 +71,7 @@ class ReceiptStore:
         return folder / f"{fingerprint}.receipts"
 
     def _read(self, path: Path) -> bytes:
-        with os.fdopen(state.open_plain(path, os.O_RDONLY), "rb") as file:
+        with os.fdopen(files.open_plain(path, os.O_RDONLY), "rb") as file:
             found = os.fstat(file.fileno())
             if sys.platform != "win32" and (found.st_uid != os.geteuid() or found.st_mode & 0o022):
                 return b""
@@ -85,7 +85,7 @@ class ReceiptStore:
             return
         import fcntl
 
-        descriptor = state.open_plain(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT)
+        descriptor = files.open_plain(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
