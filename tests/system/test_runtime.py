@@ -334,6 +334,20 @@ def test_a_closed_runtime_runs_nothing_more() -> None:
         runtime.run_sync("2")
 
 
+def test_a_log_that_was_lent_stays_open_for_its_owner() -> None:
+    closed: list[str] = []
+
+    class Lent(MemoryLog):
+        async def close(self) -> None:
+            closed.append("closed")
+
+    log = Lent()
+    for _ in range(2):
+        with Runtime(backends=[Puppet(fine)], log=log) as runtime:
+            assert runtime.run_sync("1").success
+    assert (closed, len(list(log.records()))) == ([], 2 * len(ALLOWED))
+
+
 @pytest.mark.parametrize("policy", ["licet:compute", "licet:trusted"])
 def test_closing_ends_the_runs_under_way_and_records_them(policy: str, own_directories: Path) -> None:
     runtime = Runtime(policy)

@@ -22,15 +22,18 @@ from licet.record import AuditLog, UnavailableLog
 
 
 class Logbook:
-    """The log of one runtime."""
+    """The log of one runtime; a `lent` one belongs to whoever lent it, and is never closed here."""
 
-    def __init__(self, open_log: Callable[[], AuditLog]) -> None:
+    def __init__(self, open_log: Callable[[], AuditLog], lent: AuditLog | None = None) -> None:
         self._open = open_log
+        self._lent = lent
         self._log: AuditLog | None = None
         self._guard = threading.Lock()
 
     def current(self) -> AuditLog:
         """The log to write to; one that can't be opened fails at its first append."""
+        if self._lent is not None:
+            return self._lent
         with self._guard:
             if self._log is None:
                 try:
@@ -42,9 +45,10 @@ class Logbook:
     async def give_up(self, log: AuditLog) -> None:
         """Close a log that has failed, unless that has happened."""
         with self._guard:
-            known, self._log = self._log is log, None if self._log is log else self._log
-        if known:
-            await log.close()
+            if self._log is not log:
+                return
+            self._log = None
+        await log.close()
 
     async def close(self) -> None:
         """Release the log; what was appended stays."""

@@ -86,7 +86,7 @@ class Runtime:
         self.stack: PolicyStack = load_stack(name, source, sealed=self._sealed())
         self.backends = tuple(backends) if backends is not None else self.plugins.backends()
         self._offers = [(backend.describe(), backend) for backend in self.backends]
-        self._logbook = Logbook(self._open_log if log is None else lambda: log)
+        self._logbook = Logbook(self._open_log, lent=log)
         self._gaps = Gaps(self.state_path if log is None else None)
         self._key: bytes | None = None
         self._running = Running()
@@ -259,12 +259,13 @@ class Runtime:
         output, calls = host.output(), host.tool_calls
         body = bodies.result(outcome, output, self._digest, tool_calls=len(calls), accesses=host.accesses)
         trail.step("result", body, phase="after")
+        unrecorded: AuditUnavailable | None = None
         try:
             await trail.commit()
         except AuditUnavailable as problem:
-            lost = conclude.finished(prepared, plan, outcome, output, calls, trail)
-            return conclude.unrecorded(lost, problem)
-        return conclude.finished(prepared, plan, outcome, output, calls, trail)
+            unrecorded = problem
+        result = conclude.finished(prepared, plan, outcome, output, calls, trail)
+        return conclude.unrecorded(result, unrecorded) if unrecorded else result
 
     def _open_log(self) -> AuditLog:
         return self.plugins.audit_log(states.open_state(self.state_path))
