@@ -25,7 +25,16 @@ MAX_DEPTH = 32
 """How deep the content of a record may be nested."""
 
 Kind = Literal[
-    "request", "decision", "selection", "authorization", "execution", "tool_call", "access", "result", "log"
+    "request",
+    "decision",
+    "probe",
+    "selection",
+    "authorization",
+    "execution",
+    "tool_call",
+    "access",
+    "result",
+    "log",
 ]
 Phase = Literal["before", "after"]
 

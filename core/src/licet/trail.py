@@ -42,7 +42,9 @@ class Trail:
     whether the log is to be given up.
     """
 
-    def __init__(self, log: AuditLog, run_id: str, *, best_effort: bool, gaps: Gaps) -> None:
+    def __init__(
+        self, log: AuditLog, run_id: str, *, best_effort: bool, gaps: Gaps, span: str = telemetry.RUN
+    ) -> None:
         self.run_id = run_id
         self.last: Record | None = None
         self.lost: AuditUnavailable | None = None
@@ -50,6 +52,7 @@ class Trail:
         self._log = log
         self._best_effort = best_effort
         self._gaps = gaps
+        self._name = span
         self._noted: list[_Noted] = []
         self._mark_ns = time.time_ns()
         self._tracer: Tracer | None = telemetry.tracer()
@@ -60,7 +63,7 @@ class Trail:
         if self._tracer is not None:
             from opentelemetry import trace
 
-            self._span = self._tracer.start_span(telemetry.RUN, attributes={telemetry.RUN_ID: self.run_id})
+            self._span = self._tracer.start_span(self._name, attributes={telemetry.RUN_ID: self.run_id})
             self._context = trace.set_span_in_context(self._span)
         return self
 

@@ -8,6 +8,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,11 +16,12 @@ from licet import units
 from licet.backend import Termination
 from licet.cli import amounts, places
 from licet.cli.terminal import Card, Tone
-from licet.contract import Blocker
+from licet.contract import Blocker, Evidence
 from licet.policy import PolicyStack
 from licet.report import Explanation
 from licet.request import Change
 from licet.result import ExecutionResult
+from licet.select import Chosen
 
 _SHOWN = 5  # rows of one kind on a card; `licet explain` and `--json` have them all
 
@@ -49,7 +51,8 @@ _HEADINGS = {
 def of_result(result: ExecutionResult, stack: PolicyStack, state: Path) -> Card:
     """The card of a finished run, whose log is in the state directory `state`."""
     note = _note(result)
-    rows = (*_body(result, state), *_trail(result))
+    refuted = _refuted(result.decision) if result.decision else ()
+    rows = (*_body(result, state), *refuted, *_trail(result))
     if result.success:
         return Card("good", "ran", f"{note} · {stack.name}", rows)
     if result.termination is Termination.exited:
@@ -75,11 +78,12 @@ def of_explanation(explanation: Explanation, stack: PolicyStack) -> Card:
     """The card of `licet explain`."""
     note = f"policy {stack.name}"
     if explanation.exit_code == 0:
-        rows = [*_opened(explanation), ("sandbox", _sandbox(explanation))]
+        rows = [*_opened(explanation), ("sandbox", _sandbox(explanation)), *_refuted(explanation)]
         return Card("good", "allowed", note, tuple(rows))
     headings = {3: "denied", 4: "needs an approval", 5: "allowed, but no sandbox here can run it"}
     tone: Tone = "warn" if explanation.exit_code == 4 else "bad"
-    return Card(tone, headings[explanation.exit_code], note, tuple(_why_not(explanation)))
+    rows = [*_why_not(explanation), *_refuted(explanation)]
+    return Card(tone, headings[explanation.exit_code], note, tuple(rows))
 
 
 def _note(result: ExecutionResult) -> str:
@@ -100,6 +104,13 @@ def _body(result: ExecutionResult, state: Path) -> Iterable[tuple[str, str]]:
         if result.advice:
             yield "you can", result.advice
         yield from _used(result)
+
+
+def _refuted(explanation: Explanation) -> Iterable[tuple[str, str]]:
+    """Claims that an attack here has disproved, whether or not this run needs them."""
+    for candidate in explanation.selection.candidates:
+        for text in candidate.refuted:
+            yield "refuted", f"{candidate.name}, {text}"
 
 
 def _trail(result: ExecutionResult) -> Iterable[tuple[str, str]]:
@@ -127,7 +138,10 @@ def _ran(result: ExecutionResult) -> Iterable[tuple[str, str]]:
 def _used(result: ExecutionResult) -> Iterable[tuple[str, str]]:
     if result.backend is None:
         return
-    yield "sandbox", f"{result.backend.name}, {_walls(result.backend.isolation)}"
+    chosen = result.decision.selection.chosen if result.decision else None
+    grounds = _grounds(chosen) if chosen else "as declared by the backend"
+    seen = ", read back this run" if result.protection.observed else ""
+    yield "sandbox", f"{result.backend.name}, {_walls(result.backend.isolation)}, {grounds}{seen}"
     usage = result.usage
     parts = [units.show_duration(usage.wall_time)]
     if usage.peak_memory is not None:
@@ -153,7 +167,19 @@ def _changes(changes: Iterable[Change]) -> Iterable[tuple[str, str]]:
 def _walls(isolation: str) -> str:
     if isolation == "none":
         return "no walls: files and network are open"
-    return f"{isolation.replace('_', ' ')} walls, as declared by the backend"
+    return f"{isolation.replace('_', ' ')} walls"
+
+
+def _grounds(chosen: Chosen) -> str:
+    """What the claims rest on that this run relies on."""
+    contract = chosen.descriptor.sandbox_enforcement_contract
+    if chosen.missing:
+        return "to be proved here by the first run"
+    declared = [c for c in chosen.requirements if contract[c].evidence is not Evidence.probed]
+    if chosen.proof is None or len(declared) == len(chosen.requirements):
+        return "as declared by the backend"
+    proved = f"proved here {amounts.ago(time.time() - chosen.proof.when)}"
+    return proved if not declared else f"{proved}, but for {', '.join(declared)}"
 
 
 def _opened(explanation: Explanation) -> Iterable[tuple[str, str]]:
@@ -173,7 +199,8 @@ def _opened(explanation: Explanation) -> Iterable[tuple[str, str]]:
 def _sandbox(explanation: Explanation) -> str:
     chosen = explanation.selection.chosen
     assert chosen is not None
-    return f"{chosen.descriptor.name}, {_walls(chosen.descriptor.sandbox_enforcement_contract.isolation)}"
+    walls = _walls(chosen.descriptor.sandbox_enforcement_contract.isolation)
+    return f"{chosen.descriptor.name}, {walls}, {_grounds(chosen)}"
 
 
 def _why_not(explanation: Explanation) -> Iterable[tuple[str, str]]:

@@ -59,16 +59,19 @@ def run(policy: str, as_json: bool, **given: Any) -> int:
     """
     from licet.backend import Termination
     from licet.cli import cards
+    from licet.cli.progress import AttackProgress
     from licet.cli.terminal import put, put_json, show_card, warn
     from licet.result import EXIT_CODES
     from licet.runtime import Runtime
 
     request = _request(**given)
-    runtime = Runtime.from_policy(policy)
+    progress = AttackProgress()
+    runtime = Runtime.from_policy(policy, progress=progress)
     for problem in runtime.plugins.problems:
         warn(problem)
     try:
-        result = _run(runtime, request)
+        with progress:
+            result = _run(runtime, request)
     except KeyboardInterrupt:
         show_card(cards.of_cancelled(runtime.state_path))
         return EXIT_CODES[Termination.cancelled]
