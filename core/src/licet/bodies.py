@@ -88,24 +88,26 @@ def attacks(backend: Descriptor, planned: Sequence[Attack]) -> dict[str, Any]:
     }
 
 
-def receipts(backend: Descriptor, results: Sequence[ProbeResult]) -> dict[str, Any]:
-    """What came of it; the digests are those that receipts are kept and relied on by."""
-    counts = Counter(result.outcome.value for result in results)
+def receipts(backend: Descriptor, results: Sequence[tuple[ProbeResult, bool]]) -> dict[str, Any]:
+    """What came of it, each result with whether a claim covers it; digests are those of the receipts."""
+    counts = Counter(result.outcome.value for result, claimed in results if claimed)
     return {
         "backend": backend.name,
         "version": backend.version,
         **{outcome: counts[outcome] for outcome in ("held", "leaked", "inconclusive")},
+        "unclaimed": len(results) - counts.total(),
         "results": [
             {
                 "attack": f"{result.control}/{result.variant}",
                 "outcome": result.outcome,
+                "claimed": claimed,
                 "observed": result.observed,
                 "twin": result.twin,
                 "when": result.date,
                 "fingerprint": result.fingerprint,
                 "digest": result.digest,
             }
-            for result in results
+            for result, claimed in results
         ],
     }
 

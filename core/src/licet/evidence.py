@@ -206,6 +206,8 @@ class Attestor:
 
     def _lacking(self, backend: Backend, controls: Collection[Control]) -> tuple[Attack, ...]:
         descriptor = backend.describe()
+        if descriptor.unavailable is not None:
+            return ()
         return missing(descriptor, controls, self.receipts((descriptor,)), self._attacks)
 
     async def _attack(self, backend: Backend, attacks: tuple[Attack, ...], witness: Witness) -> None:

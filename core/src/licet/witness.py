@@ -51,16 +51,16 @@ class TrailWitness(Witness):
         Raises:
             AuditUnavailable: it is not durable.
         """
-        for result in results:
-            if self._refutes(backend, result):
+        weighed = [(result, self._is_claimed(backend, result)) for result in results]
+        for result, claimed in weighed:
+            if claimed and result.outcome is ProbeOutcome.leaked:
                 _log.error(
                     "`%s` claims `%s`, and attack `%s` got through here: the claim counts for nothing",
                     *result.key,
                 )
-        self._trail.step("probe", bodies.receipts(backend, results), phase="after")
+        self._trail.step("probe", bodies.receipts(backend, weighed), phase="after")
         await self._trail.commit()
 
-    def _refutes(self, backend: Descriptor, result: ProbeResult) -> bool:
+    def _is_claimed(self, backend: Descriptor, result: ProbeResult) -> bool:
         claim = backend.sandbox_enforcement_contract[result.control]
-        attack = self._attacks[result.control.value, result.variant]
-        return result.outcome is ProbeOutcome.leaked and covers(claim, attack)
+        return covers(claim, self._attacks[result.control.value, result.variant])
