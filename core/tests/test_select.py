@@ -107,14 +107,14 @@ def test_every_shortfall_of_every_candidate_is_listed(selected: Select) -> None:
     )
     assert found.chosen is None
     assert blockers(found, "weak") == [
-        ("available", "available here", "unavailable", "no such kernel"),
-        ("sandbox.only", "other, strong", "weak", "policy admits only these backends"),
         ("syntax", "class", "small lacks it", "line 2 uses it"),
         ("module", "os", "small lacks it", "line 4 imports it"),
         ("builtin", "open", "small lacks it", "line 6 uses it"),
         ("stdin", "standard input", "small has none", "the code or the request uses it"),
         ("opens read", "can be opened", "can't be opened", "an intent needs it"),
         ("opens tool", "can be opened", "can't be opened", "an intent needs it"),
+        ("available", "available here", "unavailable", "no such kernel"),
+        ("sandbox.only", "other, strong", "weak", "policy admits only these backends"),
         ("network_deny", "enforced", "not_enforced", "no `network` is opened"),
         ("cancellation", "enforced", "not_enforced", "every run can be cancelled"),
         ("timeout", "enforced", "partial", "the limit `wall_time`"),

@@ -64,6 +64,10 @@ class Candidate:
     missing: tuple[Control, ...] = ()
     refuted: tuple[str, ...] = ()
 
+    def lacking(self, what: tuple[Blocker, ...]) -> Candidate:
+        """This candidate with more that it falls short of, put first."""
+        return replace(self, satisfies=False, blockers=(*what, *self.blockers))
+
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
@@ -103,68 +107,69 @@ def select(
 ) -> Selection:
     """Weigh every offer and choose one."""
     candidates: list[Candidate] = []
-    qualified: list[tuple[Offer, _Weighed]] = []
+    qualified: list[_Weighed] = []
     required = tuple(decision.required.items())
     for offer in offers:
-        weighed = _weigh(offer, decision.opened, request.limits, required, decision.evidence)
-        blockers = (
-            *_availability(offer.descriptor, stack),
+        weighed = _weigh(offer, stack, decision.opened, request.limits, required, decision.evidence)
+        lacking = (
             *_language(offer.descriptor.language, needs, bool(request.stdin)),
             *_openings(offer.descriptor, decision, bool(request.tools)),
-            *weighed.shortfalls,
         )
-        candidates.append(
-            Candidate(offer.descriptor.name, not blockers, blockers, weighed.missing, weighed.refuted)
-        )
-        if not blockers:
-            qualified.append((offer, weighed))
+        candidate = weighed.candidate.lacking(lacking) if lacking else weighed.candidate
+        candidates.append(candidate)
+        if candidate.satisfies:
+            qualified.append(weighed)
     if not qualified:
         return Selection(tuple(candidates), None)
-    offer, weighed = min(qualified, key=lambda item: _rank(item[0].descriptor, stack))
-    digest = plan_digest(request, decision, offer.descriptor, weighed.opened)
+    best = min(qualified, key=lambda weighed: weighed.rank)
+    digest = plan_digest(request, decision, best.descriptor, best.opened)
     chosen = Chosen(
-        offer.descriptor, weighed.opened, weighed.requirements, digest, weighed.missing, weighed.proof
+        best.descriptor, best.opened, best.requirements, digest, best.candidate.missing, best.proof
     )
     return Selection(tuple(candidates), chosen)
 
 
 @dataclass(frozen=True, slots=True)
 class _Weighed:
-    """What a backend would open, what that demands of it, where it falls short, and what proves the rest."""
+    """An offer as far as it does not depend on the code: what it would open, and what that demands of it."""
 
+    descriptor: Descriptor
     opened: Opened
     requirements: Mapping[Control, Requirement]
-    shortfalls: tuple[Blocker, ...]
-    missing: tuple[Control, ...]
-    refuted: tuple[str, ...]
+    candidate: Candidate
     proof: Proof | None
+    rank: tuple[int, int, float, str]
 
 
 @lru_cache(maxsize=512)
 def _weigh(
     offer: Offer,
+    stack: PolicyStack,
     allowed: Opened,
     limits: Limits,
     required: tuple[tuple[Control, Level], ...],
     evidence: Evidence,
 ) -> _Weighed:
-    opened = openable(allowed, offer.descriptor.opens)
+    descriptor = offer.descriptor
+    opened = openable(allowed, descriptor.opens)
     requirements = demand(required, evidence, limits, opened)
-    contract = offer.descriptor.sandbox_enforcement_contract
+    contract = descriptor.sandbox_enforcement_contract
     missing = tuple(
         control
         for control, asked in requirements.items()
         if control in offer.provable and contract[control].evidence.rank < asked.evidence.rank
     )
     short = contract.satisfies(_without_evidence(requirements, missing))
+    blockers = (*_availability(descriptor, stack), *(_told(blocker, offer) for blocker in short))
+    refuted = tuple(f"{control}: {why}" for control, why in offer.refuted.items())
     relied = {control.value: offer.proofs[control] for control in requirements if control in offer.proofs}
     return _Weighed(
+        descriptor,
         opened,
         requirements,
-        tuple(_told(blocker, offer) for blocker in short),
-        missing,
-        tuple(f"{control}: {why}" for control, why in offer.refuted.items()),
+        Candidate(descriptor.name, not blockers, blockers, missing, refuted),
         _together(relied) if relied else None,
+        _rank(descriptor, stack),
     )
 
 
@@ -192,18 +197,23 @@ def plan_digest(
     request: NormalizedRequest, decision: Decision, descriptor: Descriptor, opened: Opened
 ) -> str:
     """The digest that an approver is shown and that runs: a hash of named field digests."""
-    fields = request.digests.as_json() | {
-        "opened": _opened_digest(opened),
-        "policy": decision.policy_digest,
-        "backend": f"{descriptor.name} {descriptor.version}",
-        "contract": descriptor.sandbox_enforcement_contract.levels_digest,
-    }
-    return _hash(fields)
+    named = request.digests.as_json()
+    named["around"] = _around(descriptor, opened, decision.policy_digest)
+    lines = "\n".join([f"{name} {digest}" for name, digest in named.items()])
+    return "sha256:" + hashlib.sha256(lines.encode()).hexdigest()
 
 
 @lru_cache(maxsize=256)
-def _opened_digest(opened: Opened) -> str:
-    return _hash(opened.as_json())
+def _around(descriptor: Descriptor, opened: Opened, policy: str) -> str:
+    """The digest of all that a plan depends on beside the request."""
+    return _hash(
+        {
+            "opened": _hash(opened.as_json()),
+            "policy": policy,
+            "backend": f"{descriptor.name} {descriptor.version}",
+            "contract": descriptor.sandbox_enforcement_contract.levels_digest,
+        }
+    )
 
 
 def _hash(content: Mapping[str, object]) -> str:
@@ -245,6 +255,8 @@ def _language(language: Language, needs: CodeNeeds, stdin: bool) -> Iterable[Blo
 
 
 def _openings(descriptor: Descriptor, decision: Decision, tools: bool) -> Iterable[Blocker]:
+    if not decision.wanted and not tools:
+        return
     for action in sorted(decision.wanted | ({"tool"} if tools else set())):
         if action not in descriptor.opens:
             yield Blocker(f"opens {action}", "can be opened", "can't be opened", "an intent needs it")
