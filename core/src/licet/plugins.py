@@ -31,7 +31,11 @@ T = TypeVar("T")
 
 
 class Plugins:
-    """The enabled plugins. `problems` says in words what was left out, and why."""
+    """The enabled plugins.
+
+    `problems` says in words what was left out, and why; `disabled` names what is installed and not enabled,
+    and was not imported.
+    """
 
     def __init__(self, settings: Settings, *, found: Sequence[EntryPoint] | None = None) -> None:
         self.problems: list[str] = []
@@ -39,6 +43,7 @@ class Plugins:
         self._manager = pluggy.PluginManager("licet")
         self._manager.add_hookspecs(hookspecs)
         listed = list(entry_points(group=GROUP)) if found is None else list(found)
+        self.disabled = tuple(sorted({point.name for point in listed} - {*settings.enabled}))
         self._register({name: self._pick(name, listed) for name in settings.enabled})
 
     def _pick(self, name: str, listed: Sequence[EntryPoint]) -> EntryPoint | None:

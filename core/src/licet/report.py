@@ -124,7 +124,10 @@ def _repair_selection(selection: Selection) -> Iterable[Repair]:
     )
     for what, asked, because in lacking:
         yield Repair("change_code", f"do without the {what} `{asked}` ({because})")
-    yield Repair("enable_backend", "enable a backend that holds all of this: see `licet backends list`")
+    advice = (
+        "enable or install a backend that holds all of this: `licet doctor` tells what this host can hold"
+    )
+    yield Repair("enable_backend", advice)
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:

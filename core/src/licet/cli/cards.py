@@ -9,21 +9,19 @@ Rules this module keeps:
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from licet import units
 from licet.backend import Termination
-from licet.cli import amounts, places
+from licet.cli import amounts, places, refusals
 from licet.cli.terminal import Card, Tone
-from licet.contract import Blocker, Evidence
+from licet.contract import Evidence
 from licet.policy import PolicyStack
 from licet.report import Explanation
 from licet.request import Change
 from licet.result import ExecutionResult
 from licet.select import Chosen
-
-_SHOWN = 5  # rows of one kind on a card; `licet explain` and `--json` have them all
 
 _REFUSALS = (Termination.policy_denied, Termination.approval_denied, Termination.no_backend)
 
@@ -48,11 +46,15 @@ _HEADINGS = {
 }
 
 
-def of_result(result: ExecutionResult, stack: PolicyStack, state: Path) -> Card:
-    """The card of a finished run, whose log is in the state directory `state`."""
+def of_result(result: ExecutionResult, stack: PolicyStack, state: Path, disabled: Sequence[str] = ()) -> Card:
+    """The card of a finished run, whose log is in the state directory `state`.
+
+    `disabled` are plugins that are installed and not enabled.
+    """
     note = _note(result)
     refuted = _refuted(result.decision) if result.decision else ()
-    rows = (*_body(result, state), *refuted, *_trail(result))
+    body = _refusal(result, stack, state, disabled) if _is_refusal(result) else _body(result)
+    rows = (*body, *refuted, *_trail(result))
     if result.success:
         return Card("good", "ran", f"{note} · {stack.name}", rows)
     if result.termination is Termination.exited:
@@ -74,15 +76,15 @@ def of_cancelled(state: Path) -> Card:
     )
 
 
-def of_explanation(explanation: Explanation, stack: PolicyStack) -> Card:
-    """The card of `licet explain`."""
+def of_explanation(explanation: Explanation, stack: PolicyStack, disabled: Sequence[str] = ()) -> Card:
+    """The card of `licet explain`; `disabled` as for `of_result`."""
     note = f"policy {stack.name}"
     if explanation.exit_code == 0:
         rows = [*_opened(explanation), ("sandbox", _sandbox(explanation)), *_refuted(explanation)]
         return Card("good", "allowed", note, tuple(rows))
     headings = {3: "denied", 4: "needs an approval", 5: "allowed, but no sandbox here can run it"}
     tone: Tone = "warn" if explanation.exit_code == 4 else "bad"
-    rows = [*_why_not(explanation), *_refuted(explanation)]
+    rows = [*_why_not(explanation, stack, disabled), *_refuted(explanation)]
     return Card(tone, headings[explanation.exit_code], note, tuple(rows))
 
 
@@ -91,13 +93,22 @@ def _note(result: ExecutionResult) -> str:
     return f"run {result.run_id}{place}"
 
 
-def _body(result: ExecutionResult, state: Path) -> Iterable[tuple[str, str]]:
+def _is_refusal(result: ExecutionResult) -> bool:
+    return result.decision is not None and result.termination in _REFUSALS
+
+
+def _refusal(
+    result: ExecutionResult, stack: PolicyStack, state: Path, disabled: Sequence[str]
+) -> Iterable[tuple[str, str]]:
+    assert result.decision is not None
+    yield from _why_not(result.decision, stack, disabled)
+    if result.audit is not None:
+        yield "more", places.audit_command(f"show {result.run_id}", state)
+
+
+def _body(result: ExecutionResult) -> Iterable[tuple[str, str]]:
     if result.termination is Termination.exited:
         yield from _ran(result)
-    elif result.decision is not None and result.termination in _REFUSALS:
-        yield from _why_not(result.decision)
-        if result.audit is not None:
-            yield "more", places.audit_command(f"show {result.run_id}", state)
     else:
         if result.detail:
             yield "because", result.detail
@@ -203,36 +214,22 @@ def _sandbox(explanation: Explanation) -> str:
     return f"{chosen.descriptor.name}, {walls}, {_grounds(chosen)}"
 
 
-def _why_not(explanation: Explanation) -> Iterable[tuple[str, str]]:
-    for violation in explanation.refusals[:_SHOWN]:
+def _why_not(
+    explanation: Explanation, stack: PolicyStack, disabled: Sequence[str]
+) -> Iterable[tuple[str, str]]:
+    for violation in explanation.refusals[: refusals.SHOWN]:
         yield f"line {violation.line}" if violation.line else "code", violation.message
     shown = [verdict for verdict in explanation.verdicts if verdict.effect != "allow"]
-    for verdict in shown[:_SHOWN]:
+    for verdict in shown[: refusals.SHOWN]:
         intent = verdict.intent
         label = f"line {intent.line}" if intent.line else "asked"
         yield label, f"{intent.excerpt}   needs {intent}" if intent.excerpt else str(intent)
         yield "because", verdict.reason
-    if len(shown) > _SHOWN:
-        yield "", f"and {len(shown) - _SHOWN} more"
+    if len(shown) > refusals.SHOWN:
+        yield "", f"and {len(shown) - refusals.SHOWN} more"
     if explanation.effect != "deny" and explanation.selection.chosen is None:
-        yield from _no_backend(explanation)
+        yield from refusals.rows(explanation, stack.name, disabled)
     label = "you can"
-    for repair in explanation.repair[:_SHOWN]:
+    for repair in explanation.repair[: refusals.SHOWN]:
         yield label, repair.text
         label = "or"
-
-
-def _no_backend(explanation: Explanation) -> Iterable[tuple[str, str]]:
-    if not explanation.selection.candidates:
-        yield "because", "no backend is installed and enabled"
-    for candidate in explanation.selection.candidates:
-        label = candidate.name
-        for blocker in candidate.blockers[:_SHOWN]:
-            yield label, _shortfall(blocker)
-            label = ""
-        if len(candidate.blockers) > _SHOWN:
-            yield "", f"and {len(candidate.blockers) - _SHOWN} more"
-
-
-def _shortfall(blocker: Blocker) -> str:
-    return f"{blocker.what}: asked {blocker.asked}, offered {blocker.offered} ({blocker.because})"
