@@ -326,6 +326,13 @@ def test_what_the_witness_could_not_keep_does_not_count(attestor: Attests) -> No
     assert (backend.runs, evidence_of(one, backend)) == (2, Evidence.probed)
 
 
+def test_looking_for_receipts_makes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    for one in (Attestor(), Attestor(ReceiptStore(tmp_path / "probes"))):
+        assert len(one.receipts((describe(),))) == 0
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_nothing_is_made_for_controls_or_backends_that_nobody_asks_for(attestor: Attests) -> None:
     backend = Counting()
     for needed in ([], [Control.network_deny]):
