@@ -90,7 +90,8 @@ def test_no_attack_accepts_just_any_error(attack: Attack) -> None:
 def test_a_total_leak_is_bounded(attack: Attack) -> None:
     sleeps = [float(n) for n in re.findall(r"sleep\((\d+(?:\.\d+)?)\)", attack.act)]
     ends = [float(n) for n in re.findall(r"monotonic\(\) \+ (\d+)", attack.act)]
-    assert all(seconds <= 8 for seconds in (*sleeps, *ends))
+    assert all(seconds <= 8 for seconds in sleeps)
+    assert all(seconds <= 15 for seconds in ends)
     assert not re.search(r"while (True|1)", attack.act)
 
 

@@ -28,6 +28,8 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from licet.probe import traces
+from licet.probe.hosts import Hosts
+from licet.probe.pace import Pace
 from licet.probe.trial import Ear
 
 P = ParamSpec("P")
@@ -44,15 +46,19 @@ class Scene:
     def __init__(self) -> None:
         self._root: Path | None = None
         self._token = secrets.token_hex(8)
+        self.hosts = Hosts()
+        self.pace = Pace()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="licet-probe")
 
     async def __aenter__(self) -> Scene:
         self._root = _folder()  # in one step: a cancellation in between would leave it behind
+        self.pace.__enter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.pace.__exit__(kind, error, trace)
         clearing = self._threads.submit(self._clear)  # which goes on, whatever becomes of this task
         self._threads.shutdown(wait=False)
         await asyncio.shield(asyncio.wrap_future(clearing))
@@ -63,18 +69,19 @@ class Scene:
         return await loop.run_in_executor(self._threads, partial(function, *args, **kwargs))
 
     def _clear(self) -> None:
+        self.hosts.close()
         traces.sweep(self._token)
         if self._root is not None:
             shutil.rmtree(self._root, ignore_errors=True)
             self._root = None
 
     @asynccontextmanager
-    async def targets(self) -> AsyncIterator[Targets]:
-        """Set up targets for one run, and clear them away."""
+    async def targets(self, secret: str | None = None) -> AsyncIterator[Targets]:
+        """Set up targets for one run, and clear them away; a `secret` is given where a host holds it."""
         if self._root is None:
             raise RuntimeError("the scene is not open")
         run = secrets.token_hex(4)
-        targets = Targets(self._root / run, f"{self._token}-{run}")
+        targets = Targets(self._root / run, f"{self._token}-{run}", secret)
         try:
             yield targets
         finally:
@@ -84,7 +91,7 @@ class Scene:
 class Targets:
     """The targets of one run. `fill` makes those that a text names; `struck` tells whether one was hit."""
 
-    def __init__(self, root: Path, token: str) -> None:
+    def __init__(self, root: Path, token: str, secret: str | None = None) -> None:
         self.root = root
         self.token = token
         self.work = root / "work"
@@ -92,7 +99,7 @@ class Targets:
         for folder in (self.root, self.work, self.outside):
             _make_public(folder)
         self.say = f"probe-{secrets.token_hex(4)}"
-        self.secret = f"secret-{secrets.token_hex(8)}"
+        self.secret = secret or f"secret-{secrets.token_hex(8)}"
         self.factors = (secrets.randbelow(9000) + 1000, secrets.randbelow(9000) + 1000)
         self._values: dict[str, str] = {}
         self._struck: list[Callable[[], bool]] = []

@@ -6,7 +6,16 @@ from functools import partial
 
 from licet.contract import Control
 from licet.probe.attack import Attack, Proof
-from licet.probe.attacks.shared import BUSY, HOLDING_DAEMON, ON_LINUX, QUIET_DAEMON, READY, no_os
+from licet.probe.attacks.shared import (
+    HOLDING_DAEMON,
+    ON_LINUX,
+    QUIET_DAEMON,
+    READY,
+    STAYED_TEXT,
+    busy,
+    no_os,
+    sleeping,
+)
 
 _UNSTARTABLE = ("PermissionError EACCES", "PermissionError EPERM")
 _NO_SHELL = (*_UNSTARTABLE, "FileNotFoundError ENOENT")
@@ -65,6 +74,7 @@ _cleanup = partial(
     proofs=(Proof.alive,),
     needs=ON_LINUX,
 )
+_STAYS = (Proof.text, Proof.alive, Proof.overstayed)
 
 CLEANUP = (
     _cleanup("daemon", "leave a process behind", act=QUIET_DAEMON, quick=True),
@@ -72,15 +82,17 @@ CLEANUP = (
         "pipe",
         "leave a process behind that holds the output of the run open",
         act=HOLDING_DAEMON,
-        proofs=(Proof.alive, Proof.overstayed),
+        proofs=_STAYS,
+        text=STAYED_TEXT,
         patience=1.0,
     ),
     _cleanup(
         "deadline",
         "have a process outlive the deadline",
-        act=f"{HOLDING_DAEMON}time.sleep(6)",
+        act=HOLDING_DAEMON + sleeping(),
         held_by=("timeout", *_NO_FORK),
-        proofs=(Proof.alive, Proof.overstayed),
+        proofs=_STAYS,
+        text=STAYED_TEXT,
         limits={"wall_time": 0.6},
         patience=0.6,
         quick=True,
@@ -88,9 +100,10 @@ CLEANUP = (
     _cleanup(
         "worker",
         "compute on past the deadline, in whatever process the backend uses",
-        act=READY + BUSY,
+        act=READY + busy(),
         held_by=("timeout",),
-        proofs=(Proof.alive, Proof.overstayed),
+        proofs=_STAYS,
+        text=STAYED_TEXT,
         limits={"wall_time": 0.4},
         patience=0.4,
         host_apart=True,
@@ -102,7 +115,7 @@ CLEANUP = (
 import os
 fork = os.fork
 import time
-end = time.monotonic() + 3
+end = time.monotonic() + 8
 if fork() == 0:
     os.setsid()
     os.close(0), os.close(1), os.close(2)

@@ -32,8 +32,26 @@ def no_os(name: str) -> tuple[str, ...]:
 READY = "import time\nprint('\\n{SAY} ready', flush=True)\n"
 """Tell the prober that it may cancel the run, or kill its host."""
 
-BUSY = "end = time.monotonic() + 6\nwhile time.monotonic() < end:\n    pass\n"
-"""Compute for six seconds; `time` is imported."""
+STAYED_TEXT = "stayed-{SUM}"
+STAYED = "print('stayed-' + str({FACTOR} + {OTHER_FACTOR}), flush=True)\n"
+"""What a program says that runs on although it was to be over by now, which its own clock tells."""
+
+STAY_S = 3.0
+"""Seconds for which it stays: more than a run may be late."""
+
+
+def busy(seconds: float = STAY_S) -> str:
+    """Compute for so many seconds, and say so; `time` is imported."""
+    return f"end = time.monotonic() + {seconds}\nwhile time.monotonic() < end:\n    pass\n{STAYED}"
+
+
+def sleeping(seconds: float = STAY_S) -> str:
+    """Sleep for so many seconds, and say so; `time` is imported."""
+    return f"time.sleep({seconds})\n{STAYED}"
+
+
+LONG_S = 8.0
+"""Seconds for which a process stays that is to be found after the run."""
 
 DAEMON = """\
 import os
@@ -45,7 +63,9 @@ if fork() == 0:
     if fork() == 0:
         %s
         os.write(writer, b'x')
-        time.sleep(8)
+        time.sleep(3)
+        %s
+        time.sleep(5)
         os._exit(0)
     os._exit(0)
 os.wait()
@@ -55,8 +75,8 @@ time.sleep(0.2)
 """
 """A process in a session of its own, whose parent is gone; it lives for 8 seconds."""
 
-QUIET_DAEMON = DAEMON % "os.close(0), os.close(1), os.close(2)"
-HOLDING_DAEMON = DAEMON % "pass  # it keeps the streams of the run"
+QUIET_DAEMON = DAEMON % ("os.close(0), os.close(1), os.close(2)", "pass")
+HOLDING_DAEMON = DAEMON % ("pass  # it keeps the streams of the run", STAYED.strip())
 
 CHILD = """\
 import os

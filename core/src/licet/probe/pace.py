@@ -1,0 +1,48 @@
+"""Whether this machine keeps pace: on one that does not, late proves nothing.
+
+Rules this module keeps: what is measured is the share of a processor that a busy thread of this process gets,
+which other programs, other threads and a stopped machine all lessen; it costs a twentieth of a processor.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from types import TracebackType
+
+_GAP_S = 0.1
+_WORK_S = 0.005  # longer than what a scheduler grants to whoever has just slept
+_SLOW = 1.5  # times as long as the work takes undisturbed
+_KEPT = 600
+
+
+class Pace:
+    """Measures from `__enter__` to `__exit__`, on a thread of its own."""
+
+    def __init__(self) -> None:
+        self._measures: deque[tuple[float, float]] = deque(maxlen=_KEPT)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._measure, name="licet-probe-pace", daemon=True)
+
+    def __enter__(self) -> Pace:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+
+    def lost_since(self, when: float) -> bool:
+        """Whether work took too long at a third of the moments since `when`, on the monotonic clock."""
+        slowed = [slow > _SLOW for at, slow in list(self._measures) if at >= when]
+        return not slowed or 3 * sum(slowed) >= len(slowed)
+
+    def _measure(self) -> None:
+        while not self._over.wait(_GAP_S):
+            began, worked = time.monotonic(), time.thread_time()
+            while time.thread_time() - worked < _WORK_S:
+                pass
+            ended = time.monotonic()
+            self._measures.append((ended, (ended - began) / _WORK_S))
