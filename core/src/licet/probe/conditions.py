@@ -19,6 +19,7 @@ class Condition(StrEnum):
     io_uring = "io_uring"
     user_namespaces = "user_namespaces"
     keyring = "keyring"
+    multipath = "multipath"
     tracing = "tracing"
 
 
@@ -40,6 +41,8 @@ def present() -> frozenset[Condition]:
         found.add(Condition.io_uring)
     if _read("/proc/sys/user/max_user_namespaces") not in {"", "0"} and (root or not _userns_restricted()):
         found.add(Condition.user_namespaces)
+    if _read("/proc/sys/net/mptcp/enabled") == "1":
+        found.add(Condition.multipath)
     if Path("/proc/keys").exists():
         found.add(Condition.keyring)
     if root or _read("/proc/sys/kernel/yama/ptrace_scope") in {"", "0"}:

@@ -28,7 +28,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from licet.probe import traces
-from licet.probe.hosts import Hosts
+from licet.probe.hosts import CANARY, Hosts
 from licet.probe.pace import Pace
 from licet.probe.trial import Ear
 
@@ -168,7 +168,8 @@ class Targets:
         path = self.outside / "victim.txt"
         if not path.exists():
             path.write_text("untouched")
-            self._struck.append(lambda: not path.exists() or path.read_text() != "untouched")
+            path.chmod(0o644)
+            self._struck.append(lambda: not _untouched(path))
         return path
 
     def _listen(self, family: int, address: Any, kind: int = socket.SOCK_STREAM, *, aim: bool = True) -> Any:
@@ -217,6 +218,7 @@ class Targets:
     def _sibling(self) -> int:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-B", "-c", _SIBLING, self.secret],
+            env={**os.environ, CANARY: self.secret},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -242,6 +244,10 @@ def _make_public(folder: Path) -> None:
     """Make a folder that other users may enter, so that no mere mode bit passes for a wall."""
     folder.mkdir()
     folder.chmod(0o755)
+
+
+def _untouched(path: Path) -> bool:
+    return path.exists() and path.stat().st_mode & 0o777 == 0o644 and path.read_text() == "untouched"
 
 
 def _arrived(listener: socket.socket, kind: int) -> bool:
@@ -276,6 +282,8 @@ _MAKERS: dict[str, Callable[[Targets], object]] = {
     "SECRET_FILE": lambda t: t.secret_file(),
     "SECRET_NAME": Targets._secret_name,
     "SECRET_LINK": lambda t: t._link(t.secret_file()),
+    "OUTSIDE_LINK": lambda t: t._link(t.secret_file().parent),
+    "VICTIM_IN_LINK": lambda t: t._link(t._victim().parent) / t._victim().name,
     "SECRET_BY_DOTS": lambda t: t._by_dots(t.secret_file()),
     "VICTIM_BY_DOTS": lambda t: t._by_dots(t._victim()),
     "ALLOWED_FILE": Targets._allowed_file,

@@ -40,6 +40,25 @@ READ = (
         act=_show("{SECRET_LINK}"),
         quick=True,
     ),
+    _read(
+        "linked_folder",
+        "go through a link to a folder outside",
+        act=_show("{OUTSIDE_LINK}/secret.txt"),
+    ),
+    _read(
+        "hard_link",
+        "give a file outside a name inside",
+        act="import os\nos.link('{SECRET_FILE}', '{WORK}/inside')\n" + _show("{WORK}/inside"),
+        held_by=_UNWRITABLE,
+        inexpressible=no_os("link"),
+    ),
+    _read(
+        "system_grant",
+        "read what lies beside a folder of the system that is opened",
+        act=_show("/usr/../etc/passwd"),
+        text="{SYSTEM_TEXT}",
+        opens=Opened(read=("{WORK}", "/usr"), write=("{WORK}",)),
+    ),
     _read("dotdot", "leave an opened folder by `..`", act=_show("{SECRET_BY_DOTS}")),
     _read(
         "own_root",
@@ -88,5 +107,24 @@ WRITE = (
         "write through a hard link to a file outside",
         act="import os\nos.link('{VICTIM_FILE}', '{WORK}/inside')\n" + _into("{WORK}/inside", "a"),
         inexpressible=no_os("link"),
+    ),
+    _write("linked_folder", "go through a link to a folder outside", act=_into("{VICTIM_IN_LINK}", "a")),
+    _write(
+        "move",
+        "move a file from outside to inside",
+        act="import os\nos.rename('{VICTIM_FILE}', '{WORK}/moved')",
+    ),
+    _write(
+        "mode",
+        "change who may read a file outside",
+        act="import os\nchange = os.chmod\nchange('{VICTIM_FILE}', 0o600)",
+        inexpressible=no_os("chmod"),
+    ),
+    _write(
+        "other_flags",
+        "write a file from an interpreter with other flags",
+        act=in_child('open("{CANARY_FILE}", "w").close()'),
+        inexpressible=no_os("posix_spawn"),
+        opens=Opened(read=("{WORK}",), write=("{WORK}",), shell=True),
     ),
 )

@@ -39,6 +39,15 @@ ISOLATION = (
     ),
     Attack(
         Control.process_isolation,
+        "environment",
+        "read the variables of another process",
+        act="print(open('/proc/{SIBLING}/environ').read(), flush=True)",
+        held_by=UNREADABLE,
+        proofs=(Proof.text,),
+        needs=ON_LINUX,
+    ),
+    Attack(
+        Control.process_isolation,
         "trace",
         "take control of another process",
         act=_CALL + "call(library.ptrace(16, {SIBLING}, None, None))\n"
@@ -101,6 +110,19 @@ SYSTEM_CALLS = (
         "call(library.unshare(0x10000000))",
         Condition.user_namespaces,
         quick=True,
+    ),
+    _syscall(
+        "namespaces_by_clone3",
+        "become root of a namespace by a call whose flags a filter can't read",
+        """\
+import os, struct
+flags, child_ended = 0x10000000, 17
+child = library.syscall(435, struct.pack('<11Q', flags, 0, 0, 0, child_ended, 0, 0, 0, 0, 0, 0), 88)
+if child == 0:
+    os._exit(0)
+os.waitpid(call(child), 0)
+""",
+        Condition.user_namespaces,
     ),
     _syscall(
         "keyring",

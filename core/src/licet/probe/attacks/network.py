@@ -54,6 +54,14 @@ INTERNET = (
         needs=frozenset({Condition.posix, Condition.ipv6}),
     ),
     _attack(
+        "multipath",
+        "connect by a protocol beside TCP that falls back to it",
+        act="import socket\nconnection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)\n"
+        "connection.settimeout(2)\nconnection.connect(('127.0.0.1', {TCP_PORT}))",
+        held_by=(*UNREACHABLE, "OSError EPROTONOSUPPORT"),
+        needs=ON_LINUX | {Condition.multipath},
+    ),
+    _attack(
         "internals",
         "connect with the extension below the module `socket`",
         act="import _socket\n_socket.socket(2, 1).connect(('127.0.0.1', {TCP_PORT}))",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from licet.contract import Control
 from licet.plan import Opened
 from licet.probe.attack import Attack, Proof
-from licet.probe.attacks.shared import STAYED, STAYED_TEXT, no_os
+from licet.probe.attacks.shared import ON_LINUX, STAYED, STAYED_TEXT, no_os
 
 CPU = (
     Attack(
@@ -75,6 +75,23 @@ for place in range(0, 268435456, 4096):
         held_by=("memory_limit", "MemoryError", "OSError ENOMEM"),
         inexpressible=no_os("fork"),
         limits=_MEMORY,
+    ),
+    Attack(
+        Control.memory_limit,
+        "file_in_memory",
+        "keep 192 MiB in a file that is in memory alone",
+        act="""\
+import os
+make = os.memfd_create
+file = make('large')
+for _ in range(192):
+    os.write(file, b'x' * 1048576)
+""",
+        held_by=("memory_limit", "OSError ENOMEM", "OSError EFBIG", "file_limit"),
+        inexpressible=no_os("memfd_create"),
+        limits=_MEMORY,
+        needs=ON_LINUX,
+        partial_may_leak=True,
     ),
     Attack(
         Control.memory_limit,
@@ -149,5 +166,22 @@ for number in range(64):
         inexpressible=_UNOPENED,
         limits=_DISK,
         opens=_WORK,
+    ),
+    Attack(
+        Control.filesystem_bytes_limit,
+        "reserved",
+        "reserve 8 MiB without writing them where 1 MiB is permitted",
+        act="""\
+import os
+reserve = os.posix_fallocate
+file = open('{WORK}/reserved', 'wb')
+reserve(file.fileno(), 0, 8388608)
+file.close()
+""",
+        held_by=_FULL,
+        inexpressible=(*_UNOPENED, *no_os("posix_fallocate")),
+        limits=_DISK,
+        opens=_WORK,
+        needs=ON_LINUX,
     ),
 )
