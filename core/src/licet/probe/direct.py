@@ -66,8 +66,9 @@ class _Run:
         alive = Proof.alive in self._attack.proofs and await self._scene.thread(
             traces.outlived, self._targets.token, OUTLIVE_S
         )
-        return self._ear.trial(
-            self._targets.struck(),
+        return await self._scene.thread(
+            self._ear.trial,
+            self._targets.struck,
             _ended(run),
             took=took,
             growth=self._growth,

@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -37,6 +38,7 @@ T = TypeVar("T")
 
 _PLACEHOLDER = re.compile(r"\{([A-Z][A-Z0-9_]*)\}")
 _THREADS = 24
+_SHOWS_S = 3.0  # what a process may need to die of a signal
 _SIBLING = "import sys, time; time.sleep(30)"
 
 
@@ -109,9 +111,12 @@ class Targets:
         """Replace the placeholders of `text`, making what they name."""
         return _PLACEHOLDER.sub(self._value, text)
 
-    def struck(self) -> bool:
-        """Whether a target shows a blow."""
-        return any(look() for look in self._struck)
+    def struck(self, *, expected: bool = False) -> bool:
+        """Whether a target shows a blow; blocks where one is `expected`, until it shows."""
+        until = time.monotonic() + (_SHOWS_S if expected and self._struck else 0)
+        while not (found := any(look() for look in self._struck)) and time.monotonic() < until:
+            time.sleep(0.01)
+        return found
 
     def ear(self, **options: Any) -> Ear:
         """A host that hears the program of this run."""

@@ -29,7 +29,7 @@ SLACK = 2.0
 """Seconds that a run may be late: what a host may need to end it."""
 LEAVE_AFTER_S = 4.0
 """Seconds after which a run that is late is left behind: what stays has said so by then."""
-OUTLIVE_S = 4.0
+OUTLIVE_S = 3.0
 """Seconds for which a process that outlives its run is given time to go."""
 MOST_GROWTH = 64 << 20
 """Bytes that the host's memory may grow by while a run floods it."""
@@ -175,7 +175,7 @@ class Ear:
 
     def trial(
         self,
-        struck: bool,
+        struck: Callable[..., bool],
         ended: str,
         *,
         took: float,
@@ -183,9 +183,10 @@ class Ear:
         alive: bool = False,
         sighted: bool = False,
     ) -> Trial:
-        """What was heard, and seen beside it, of a run that `ended` so."""
+        """What was heard, and seen beside it, of a run that `ended` so; `struck` looks at its targets."""
+        observed = self.observed(ended)
         return Trial(
-            observed=self.observed(ended),
+            observed=observed,
             answered=self.answered,
             output=self.output,
             took=took,
@@ -194,7 +195,7 @@ class Ear:
             ready=self.ready,
             alive=alive,
             sighted=sighted,
-            struck=struck,
+            struck=struck(expected=observed == "done"),
         )
 
     def _said(self) -> list[str]:

@@ -32,9 +32,10 @@ _CLOSE_S = 2.0
 
 
 def serve(control: int) -> None:
-    """Make a host for each descriptor that comes over the socket `control`, until that ends."""
+    """Make a host for each descriptor that comes over the socket at `control`, until that ends."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a host ended
-    orders = socket.socket(fileno=control)
+    orders = socket.socket(fileno=os.dup(control))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), control)  # a host has its standard streams
     while True:
         told, descriptors, _, _ = socket.recv_fds(orders, 1, 1)
         if not told:

@@ -53,7 +53,7 @@ def sleeping(seconds: float = STAY_S) -> str:
 LONG_S = 8.0
 """Seconds for which a process stays that is to be found after the run."""
 
-DAEMON = """\
+_DAEMON = """\
 import os
 fork = os.fork
 import time
@@ -61,10 +61,13 @@ reader, writer = os.pipe()
 if fork() == 0:
     os.setsid()
     if fork() == 0:
-        %s
+        {STREAMS}
         os.write(writer, b'x')
         time.sleep(3)
-        %s
+        try:
+            {WORD}
+        except OSError as problem:
+            pass
         time.sleep(5)
         os._exit(0)
     os._exit(0)
@@ -75,8 +78,11 @@ time.sleep(0.2)
 """
 """A process in a session of its own, whose parent is gone; it lives for 8 seconds."""
 
-QUIET_DAEMON = DAEMON % ("os.close(0), os.close(1), os.close(2)", "pass")
-HOLDING_DAEMON = DAEMON % ("pass  # it keeps the streams of the run", STAYED.strip())
+QUIET_DAEMON = _DAEMON.replace("{STREAMS}", "os.close(0), os.close(1), os.close(2)").replace("{WORD}", "pass")
+HOLDING_DAEMON = _DAEMON.replace("{STREAMS}", "pass  # it keeps those of the run").replace(
+    "{WORD}", STAYED.strip()
+)
+"""It says through the output of the run that it stays."""
 
 CHILD = """\
 import os
