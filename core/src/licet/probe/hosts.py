@@ -1,7 +1,7 @@
 """Where host processes of their own come from, seen from the prober; POSIX.
 
-Rules this module keeps: one process is started, when the first host is asked for, and ends with the scene; a
-host that is asked for while it still starts waits in its queue.
+Rules this module keeps: one process makes all hosts, and ends with the scene; a host that is asked for while
+it still starts waits in its queue.
 """
 
 from __future__ import annotations
@@ -37,6 +37,11 @@ class Hosts:
         self._guard = threading.Lock()
         self._orders: socket.socket | None = None
         self._server: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Have the process that makes hosts start now, so that nobody waits for it later."""
+        with self._guard:
+            self._started()
 
     def ask(self, backend: Backend, order: Order, holds: Path) -> socket.socket:
         """Have a host run `order`, with the file `holds` open; it speaks over the socket and ends with it."""

@@ -64,6 +64,8 @@ class Prober:
             return result
 
         pairs = list(wanted)
+        if any(attack.host_apart for _, attack in pairs):
+            await self._scene.thread(self._scene.hosts.start)
         order = sorted(range(len(pairs)), key=lambda n: (not pairs[n][1].alone, not pairs[n][1].host_apart))
         tasks = {number: asyncio.create_task(one(*pairs[number])) for number in order}
         try:

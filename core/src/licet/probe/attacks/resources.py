@@ -15,7 +15,7 @@ CPU = (
         act=f"""\
 import time
 end = time.monotonic() + 15  # for a language that does not tell how much it has used
-while time.process_time() < 1.3 and time.monotonic() < end:
+while time.process_time() < 1.2 and time.monotonic() < end:
     pass
 {STAYED}""",
         held_by=("cpu_limit",),
@@ -35,7 +35,7 @@ import time
 for _ in range(2):
     child = fork()
     if child == 0:
-        while time.process_time() < 0.7:
+        while time.process_time() < 0.6:
             pass
         os._exit(0)
     if os.waitpid(child, 0)[1] != 0:
