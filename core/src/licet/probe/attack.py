@@ -70,10 +70,10 @@ class Attack:
 
     A run is late after `patience` seconds; `twin_patience` is how long a twin has to go on to show that
     nothing stops it. Targets are looked at `aftermath` seconds after the end. `host_apart` runs the sandbox
-    from a process of its own, which holds the secret in a variable and in an open file; `clean_twin` keeps
-    that variable from the twin's own environment. A `quick` attack is part of the evidence that selection
-    asks for. What `partial_may_leak` shows is beyond a claim of `partial`. `alone` attacks run by themselves,
-    since they watch the memory of the host.
+    from a process of its own (on POSIX), which holds the secret in a variable and in an open file;
+    `clean_twin` keeps that variable from the twin's own environment. A `quick` attack is part of the evidence
+    that selection asks for. What `partial_may_leak` shows is beyond a claim of `partial`. `alone` attacks run
+    by themselves, since they watch the memory of the host.
     """
 
     control: Control
@@ -97,7 +97,7 @@ class Attack:
     quick: bool = False
     partial_may_leak: bool = False
     alone: bool = False
-    needs: frozenset[Condition] = frozenset({Condition.posix})
+    needs: frozenset[Condition] = frozenset()
 
     @property
     def twin_shows(self) -> float:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from licet.probe import traces
@@ -28,6 +28,8 @@ FLAGS = ("-I", "-S", "-B")
 _MARGIN = 0.1  # seconds by which a twin has to overstay
 _OUTLIVE = 0.1
 _POSIX = os.name == "posix"
+_HOSTS: Mapping[str, str] = {} if _POSIX else dict(os.environ)
+"""Variables of the host that a twin gets: nothing starts without some of them on Windows."""
 _BOUNDS = """\
 import resource
 for _kind, _most in ((resource.RLIMIT_AS, 1 << 30), (resource.RLIMIT_CPU, 10), (resource.RLIMIT_CORE, 0),
@@ -81,7 +83,7 @@ def _wait(
 def _started(attack: Attack, targets: Targets, program: str) -> Iterator[subprocess.Popen[bytes]]:
     bounded = _BOUNDS + program if _POSIX else program
     command = [sys.executable, *FLAGS, "-c", bounded]
-    environment = {traces.VARIABLE: targets.token, **_INDISPENSABLE}
+    environment = {**_HOSTS, traces.VARIABLE: targets.token}
     with contextlib.ExitStack() as stack:
         held: tuple[int, ...] = ()
         if attack.host_apart:
@@ -106,7 +108,3 @@ def _started(attack: Attack, targets: Targets, program: str) -> Iterator[subproc
             traces.sweep(targets.token)
             with process:  # closes its pipes
                 pass
-
-
-_INDISPENSABLE = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
-"""What no program starts without (Windows)."""

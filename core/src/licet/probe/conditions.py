@@ -13,6 +13,7 @@ class Condition(StrEnum):
     """Something of a host that an attack needs."""
 
     posix = "posix"
+    windows = "windows"
     linux = "linux"
     root = "root"
     ipv6 = "ipv6"
@@ -27,7 +28,7 @@ class Condition(StrEnum):
 def present() -> frozenset[Condition]:
     """The conditions that hold here, for this user."""
     if os.name != "posix":
-        return frozenset()
+        return frozenset({Condition.windows} if os.name == "nt" else ())
     found = {Condition.posix}
     root = os.geteuid() == 0
     if root:

@@ -13,6 +13,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -193,6 +194,10 @@ def _tell(twin: _Twin) -> str:
 
 def _order(attack: Attack, targets: Targets, program: str, opens: frozenset[Action]) -> Order:
     opened = openable(attack.opens, opens)
+
+    def path(text: str) -> str:
+        return os.path.normpath(targets.fill(text))
+
     return Order(
         code=targets.fill(program),
         environment={traces.VARIABLE: targets.token},
@@ -200,8 +205,8 @@ def _order(attack: Attack, targets: Targets, program: str, opens: frozenset[Acti
         limits={"wall_time": attack.wall_time, **attack.limits},
         opened=replace(
             opened,
-            read=tuple(map(targets.fill, opened.read)),
-            write=tuple(map(targets.fill, opened.write)),
+            read=tuple(map(path, opened.read)),
+            write=tuple(map(path, opened.write)),
             network=tuple(map(targets.fill, opened.network)),
         ),
     )

@@ -140,7 +140,8 @@ class Targets:
         if maker is None:
             return match[0]
         if name not in self._values:
-            self._values[name] = str(maker(self))
+            value = maker(self)
+            self._values[name] = value.as_posix() if isinstance(value, Path) else str(value)
         return self._values[name]
 
     # -- what placeholders name
@@ -162,7 +163,7 @@ class Targets:
         return link
 
     def _by_dots(self, target: Path) -> str:
-        return f"{self.work}/../{target.relative_to(self.root)}"
+        return f"{self.work.as_posix()}/../{target.relative_to(self.root).as_posix()}"
 
     def _canary(self) -> Path:
         path = self.outside / "canary.txt"
@@ -204,9 +205,13 @@ class Targets:
                 heard.append(sender)
                 server.sendto(b"answer", sender)
 
-        loop.add_reader(server.fileno(), answer)
-        self._closing.callback(loop.remove_reader, server.fileno())
-        self._struck.append(lambda: bool(heard))
+        try:
+            loop.add_reader(server.fileno(), answer)
+        except NotImplementedError:  # the loop of Windows: nobody answers, but it arrives
+            self._struck.append(lambda: _arrived(server, socket.SOCK_DGRAM))
+        else:
+            self._closing.callback(loop.remove_reader, server.fileno())
+            self._struck.append(lambda: bool(heard))
         return int(server.getsockname()[1])
 
     def _path_socket(self, name: str, kind: int = socket.SOCK_STREAM) -> str:
@@ -267,8 +272,16 @@ def _arrived(listener: socket.socket, kind: int) -> bool:
     return True
 
 
+def _system_file() -> Path:
+    return (
+        Path(os.environ.get("SYSTEMROOT", "C:/Windows"), "win.ini")
+        if os.name == "nt"
+        else Path("/etc/passwd")
+    )
+
+
 def _system_text(_: Targets) -> str:
-    return Path("/etc/passwd").read_text("utf-8", "replace").splitlines()[0]
+    return _system_file().read_text("utf-8", "replace").splitlines()[0]
 
 
 def _boot_id(_: Targets) -> str:
@@ -303,6 +316,8 @@ _MAKERS: dict[str, Callable[[Targets], object]] = {
     "DATAGRAM_PATH": lambda t: t._path_socket("d.sock", socket.SOCK_DGRAM),
     "ABSTRACT_NAME": Targets._abstract,
     "SIBLING": Targets._sibling,
+    "SYSTEM_FILE": lambda t: _system_file(),
     "SYSTEM_TEXT": _system_text,
+    "HOST_FOLDER": lambda t: os.environ["USERPROFILE"],
     "BOOT_ID": _boot_id,
 }

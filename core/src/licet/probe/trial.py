@@ -36,6 +36,7 @@ MOST_GROWTH = 64 << 20
 
 _FLOOD = 4 << 20
 _ERRNO = re.compile(r"\[Errno (\d{1,3})\]")
+_WINDOWS = re.compile(r"\[(WinError \d{1,5})\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +205,11 @@ class Ear:
 
 
 def _exact(told: str) -> str:
-    """`Type ERRNO` for an error of the system, else `Type: message`."""
+    """`Type ERRNO` or `Type WinError N` for an error of the system, else `Type: message`."""
     kind, _, message = told.partition(" ")
+    of_windows = _WINDOWS.match(message)
+    if of_windows is not None:
+        return f"{kind} {of_windows[1]}"
     number = _ERRNO.match(message)
     if number is not None:
         return f"{kind} {errno.errorcode.get(int(number[1]), number[1])}"

@@ -7,7 +7,13 @@ from licet.probe.attack import Attack, Proof
 from licet.probe.attacks.shared import NO_CTYPES, NO_SUCH_SYSCALL, ON_LINUX, UNREADABLE, no_os
 from licet.probe.conditions import Condition
 
-_NOT_FOUND = ("PermissionError EPERM", "PermissionError EACCES", "ProcessLookupError ESRCH")
+_NOT_FOUND = (
+    "PermissionError EPERM",
+    "PermissionError EACCES",
+    "ProcessLookupError ESRCH",
+    "PermissionError WinError 5",
+    "OSError WinError 87",
+)
 _CALL = """\
 import ctypes
 library = ctypes.CDLL(None, use_errno=True)

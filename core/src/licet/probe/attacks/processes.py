@@ -9,6 +9,7 @@ from licet.probe.attack import Attack, Proof
 from licet.probe.attacks.shared import (
     HOLDING_DAEMON,
     ON_LINUX,
+    ON_POSIX,
     QUIET_DAEMON,
     READY,
     STAYED_TEXT,
@@ -28,6 +29,7 @@ _shell = partial(
     held_by=_NO_SHELL,
     proofs=(Proof.text,),
     text="sum-{SUM}",
+    needs=ON_POSIX,
 )
 
 SHELL = (
@@ -172,6 +174,7 @@ finally:
         held_by=("BlockingIOError EAGAIN", "PermissionError EPERM", "process_limit"),
         inexpressible=no_os("fork"),
         limits={"processes": 16},
+        needs=ON_POSIX,
         quick=True,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from licet.contract import Control
 from licet.plan import Opened
 from licet.probe.attack import Attack, Proof
-from licet.probe.attacks.shared import ON_LINUX, STAYED, STAYED_TEXT, no_os
+from licet.probe.attacks.shared import ON_LINUX, ON_POSIX, STAYED, STAYED_TEXT, no_os
 
 CPU = (
     Attack(
@@ -44,6 +44,7 @@ for _ in range(2):
         held_by=("cpu_limit", "RuntimeError: a child was ended"),
         inexpressible=no_os("fork"),
         limits={"cpu_time": 1.0, "wall_time": 20.0},
+        needs=ON_POSIX,
         partial_may_leak=True,
     ),
 )
@@ -75,6 +76,7 @@ for place in range(0, 268435456, 4096):
         held_by=("memory_limit", "MemoryError", "OSError ENOMEM"),
         inexpressible=no_os("fork"),
         limits=_MEMORY,
+        needs=ON_POSIX,
     ),
     Attack(
         Control.memory_limit,
@@ -126,6 +128,7 @@ for child in children:
         held_by=("memory_limit", "RuntimeError: a child was ended"),
         inexpressible=no_os("fork"),
         limits=_MEMORY,
+        needs=ON_POSIX,
         partial_may_leak=True,
     ),
 )

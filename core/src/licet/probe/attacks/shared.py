@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from licet.probe.conditions import Condition
 
+ON_POSIX = frozenset({Condition.posix})
+ON_WINDOWS = frozenset({Condition.windows})
 ON_LINUX = frozenset({Condition.posix, Condition.linux})
 
-UNREADABLE = ("PermissionError EACCES", "PermissionError EPERM", "FileNotFoundError ENOENT")
+UNREADABLE = (
+    "PermissionError EACCES",
+    "PermissionError EPERM",
+    "FileNotFoundError ENOENT",
+    "PermissionError WinError 5",
+    "FileNotFoundError WinError 2",
+    "FileNotFoundError WinError 3",
+)
 """A file kept from the code: by permission, or because its view of the file system lacks it."""
 
 UNREACHABLE = (
@@ -14,8 +23,12 @@ UNREACHABLE = (
     "OSError ENETUNREACH",
     "PermissionError EACCES",
     "PermissionError EPERM",
+    "ConnectionRefusedError WinError 10061",
+    "OSError WinError 10051",
+    "PermissionError WinError 10013",
+    "TimeoutError: timed out",
 )
-"""A connection kept from the code: a network of its own, or a filter."""
+"""A connection kept from the code: a network of its own, or a filter, which may be a silent one."""
 
 NO_SUCH_SYSCALL = ("PermissionError EPERM", "PermissionError EACCES", "OSError ENOSYS")
 """A system call kept from the code."""

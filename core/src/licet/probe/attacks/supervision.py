@@ -14,6 +14,7 @@ from licet.probe.attacks.shared import (
     HOLDING_DAEMON,
     LONG_S,
     ON_LINUX,
+    ON_POSIX,
     QUIET_DAEMON,
     READY,
     STAYED,
@@ -62,7 +63,13 @@ while time.monotonic() < end:
 {STAYED}""",
         held_by=("timeout", "memory_limit"),
     ),
-    _timeout("deaf", "ignore every signal that can be ignored", act=_DEAF, inexpressible=no_os("fork")),
+    _timeout(
+        "deaf",
+        "ignore every signal that can be ignored",
+        act=_DEAF,
+        inexpressible=no_os("fork"),
+        needs=ON_POSIX,
+    ),
     _timeout(
         "stdin_wait",
         "wait for an input that never comes",
@@ -112,7 +119,13 @@ _cancelled = partial(
 
 CANCELLATION = (
     _cancelled("busy", "compute on after the run was cancelled", act=READY + busy(), quick=True),
-    _cancelled("deaf", "ignore every signal that can be ignored", act=_DEAF, inexpressible=no_os("fork")),
+    _cancelled(
+        "deaf",
+        "ignore every signal that can be ignored",
+        act=_DEAF,
+        inexpressible=no_os("fork"),
+        needs=ON_POSIX,
+    ),
     _cancelled(
         "daemon",
         "have a process outlive the cancellation",
