@@ -11,7 +11,7 @@ from licet.contract import Control, Enforcement, Level, SandboxEnforcementContra
 from licet.probe.attack import Attack, Proof, Scenario
 from licet.probe.attacks import ATTACKS, here
 from licet.probe.conditions import Condition, present
-from licet.probe.scene import _MAKERS
+from licet.probe.targets import _MAKERS
 
 names = {attack: str(attack) for attack in ATTACKS}
 every = pytest.mark.parametrize("attack", ATTACKS, ids=str)

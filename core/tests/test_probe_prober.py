@@ -282,7 +282,7 @@ def test_a_run_that_goes_on_is_left_behind_and_leaks(monkeypatch: pytest.MonkeyP
     keeps_pace(monkeypatch, True)
     backend = Puppet(deaf)
     assert seen(probe(backend, LATE)) == ("leaked", "left behind", "the attack got through")
-    assert backend.runs == 1
+    assert backend.runs == 2  # what time alone shows is looked at again, alone
 
 
 BUSY = "the run was late, on a machine too busy to tell why"

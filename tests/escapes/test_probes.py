@@ -126,13 +126,15 @@ def bare() -> Report:
     return run(_verify([liars.Bare()], tuple(attack for attack in here() if attack.quick)))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("control", list(Control))
-def test_a_backend_without_the_protection_is_caught(bare: Report, control: Control) -> None:
+def test_a_backend_without_any_protection_is_caught(bare: Report, control: Control) -> None:
     found = {r.variant: r.outcome.value for r in bare.results if r.control is control}
     assert found
     assert set(found.values()) == {"leaked"}, found
 
 
+@pytest.mark.soak
 def test_each_claim_of_a_backend_without_walls_is_refuted(bare: Report) -> None:
     told = attest(liars.Bare().describe(), Receipts.of(bare.results)).sandbox_enforcement_contract
     assert {claim.level for _, claim in told.items()} == {Level.not_enforced}

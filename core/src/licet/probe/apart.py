@@ -19,7 +19,7 @@ from licet.probe.attack import Attack, Proof, Scenario
 from licet.probe.hosts import Hosts
 from licet.probe.listening import listen
 from licet.probe.order import Order
-from licet.probe.scene import Targets
+from licet.probe.targets import Targets
 from licet.probe.trial import LEAVE_AFTER_S, OUTLIVE_S, START_S, Ear, Trial
 
 

@@ -21,7 +21,7 @@ from licet.probe import traces
 from licet.probe.attack import ENDS_EARLY, Attack, Proof, Scenario
 from licet.probe.hosts import CANARY
 from licet.probe.listening import listen
-from licet.probe.scene import Targets
+from licet.probe.targets import Targets
 from licet.probe.trial import START_S, Ear, Trial
 
 FLAGS = ("-I", "-S", "-B")
@@ -51,7 +51,7 @@ def text(attack: Attack) -> str:
 
 
 def run(attack: Attack, targets: Targets, program: str) -> Trial:
-    """Run `program`, the filled text of a twin; blocks, for half a minute at most."""
+    """Run `program`, the filled text of a twin; blocks, for a minute at most."""
     heard, ready, over = threading.Event(), threading.Event(), threading.Event()
     ear = targets.ear(on_first=heard.set, on_ready=ready.set)
     with _started(attack, targets, program) as process:

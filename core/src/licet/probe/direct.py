@@ -14,7 +14,8 @@ from licet.backend import Backend, Outcome, Termination, execute
 from licet.probe import traces
 from licet.probe.attack import Attack, Proof, Scenario
 from licet.probe.order import Order
-from licet.probe.scene import Scene, Targets
+from licet.probe.scene import Scene
+from licet.probe.targets import Targets
 from licet.probe.trial import LEAVE_AFTER_S, OUTLIVE_S, START_S, Trial
 
 _LEAVE_S = 2.0

@@ -70,7 +70,7 @@ class Hosts:
             self._orders, theirs = socket.socketpair()
             with theirs:
                 self._server = subprocess.Popen(
-                    [sys.executable, "-I", "-B", "-c", _START, json.dumps(sys.path)],
+                    [sys.executable, "-I", "-B", "-c", _START, json.dumps([*map(str, sys.path)])],
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,  # whatever a backend prints is none of an answer
                     stderr=subprocess.DEVNULL,

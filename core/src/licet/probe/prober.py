@@ -5,8 +5,8 @@ Rules this module keeps:
 - a plan of the prober is sealed as the runtime's are, and a backend is called by `backend.execute` alone;
 - held: the program saw one exact wall, its allowed act worked, no target shows a blow, its twin got through;
 - leaked: the goal was reached, whatever the program says; everything else is inconclusive;
-- what is inconclusive, and what was just late, is tried once more, alone; on a machine that does not keep
-  pace, late is no leak;
+- what is inconclusive, what is a leak by its time alone, and what has a twin that failed is tried once more,
+  alone; on a machine that does not keep pace, late is no leak;
 - every wait has an end: a backend that ignores its deadline and its cancellation is left behind, and told.
 """
 
@@ -26,7 +26,8 @@ from licet.probe.attack import Attack, Proof, Scenario
 from licet.probe.fingerprint import fingerprint
 from licet.probe.order import Order
 from licet.probe.results import ProbeOutcome, ProbeResult, Progress
-from licet.probe.scene import Scene, Targets
+from licet.probe.scene import Scene
+from licet.probe.targets import Targets
 from licet.probe.trial import SLACK, Trial, got_through
 from licet.request import Action
 from licet.requirements import openable
@@ -93,8 +94,8 @@ class Prober:
         descriptor = backend.describe()
         twin = self._twin(attack)
         trial, text = await self._try(backend, descriptor, attack)
-        outcome, reason = judge(attack, trial, text, descriptor, await asyncio.shield(twin))
-        late = Proof.overstayed in attack.proofs and attack.holds(trial.observed, descriptor)
+        shown = await asyncio.shield(twin)
+        outcome, reason = judge(attack, trial, text, descriptor, shown)
         result = ProbeResult(
             backend=descriptor.name,
             control=attack.control,
@@ -102,13 +103,15 @@ class Prober:
             outcome=outcome,
             attempted=attack.goal,
             observed=bounded(trial.observed, 200),
-            twin=_tell(twin.result()),
+            twin=_tell(shown),
             reason=reason,
             when=time.time(),
             duration=time.monotonic() - began,
             fingerprint=fingerprint(descriptor),
         )
-        return result, outcome is ProbeOutcome.inconclusive or (late and outcome is ProbeOutcome.leaked)
+        certain = replace(trial, pressed=True, alive=trial.alive and not trial.pressed)
+        by_time = outcome is not judge(attack, certain, text, descriptor, shown)[0]
+        return result, by_time or outcome is ProbeOutcome.inconclusive or not shown.got_through
 
     @asynccontextmanager
     async def _slot(self, *, alone: bool) -> AsyncIterator[None]:
