@@ -143,6 +143,20 @@ def test_the_process_that_makes_hosts_ends_when_told(tmp_path: Path) -> None:
     hosts.close()  # a second time does nothing
 
 
+def test_a_process_that_makes_hosts_is_replaced_when_it_has_died(tmp_path: Path) -> None:
+    hosts = Hosts()
+    channel, heard = hear(hosts, tmp_path)
+    channel.close()
+    maker = traces.Watched([heard.said["parent"]])
+    maker.kill()
+    assert not maker.outlive(10)
+    maker.close()
+    channel, again = hear(hosts, tmp_path)
+    channel.close()
+    hosts.close()
+    assert again.said["parent"] != heard.said["parent"]
+
+
 def test_what_a_backend_raises_is_told(hosts: Hosts, tmp_path: Path) -> None:
     channel, heard = hear(hosts, tmp_path, "fail")
     channel.close()
@@ -165,12 +179,18 @@ def test_what_is_heard_is_whole_and_its_end_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("slow", "lost"),
-    [([], True), ([1.0], False), ([9.0], True), ([1.0, 1.1, 9.0], True), ([1.0, 1.2, 1.0, 9.0], False)],
+    [([1.0], False), ([9.0], True), ([1.0, 1.1, 9.0], True), ([1.0, 1.2, 1.0, 9.0], False)],
 )
 def test_pace_is_lost_where_work_takes_too_long_too_often(slow: list[float], lost: bool) -> None:
     pace = Pace()
     pace._measures = deque((10.0 + number, measure) for number, measure in enumerate([50.0, *slow]))
     assert pace.lost_since(10.5) is lost
+
+
+def test_pace_without_a_measure_is_lost_only_after_a_while() -> None:
+    now = time.monotonic()
+    assert not Pace().lost_since(now)
+    assert Pace().lost_since(now - 5)
 
 
 def test_pace_is_measured() -> None:

@@ -386,7 +386,7 @@ def test_a_cancelled_run_that_stops_is_held_and_one_that_does_not_leaks() -> Non
     assert seen(probe(Puppet(early), attack))[:2] == ("inconclusive", "exited 0")
 
 
-def test_a_flood_past_the_limit_leaks_whatever_the_termination_says() -> None:
+def test_a_flood_past_the_limit_leaks_whatever_the_termination_says(monkeypatch: pytest.MonkeyPatch) -> None:
     attack = replace(
         READ,
         act="import sys\nfor _ in range(100):\n    print('x' * 65536)",
@@ -401,6 +401,9 @@ def test_a_flood_past_the_limit_leaks_whatever_the_termination_says() -> None:
             script.host.write("stdout", b"x" * 65536)
         return Outcome(Termination.output_limit)
 
+    keeps_pace(monkeypatch, False)
+    assert seen(probe(Puppet(act), attack))[:2] == ("inconclusive", "output_limit")
+    keeps_pace(monkeypatch, True)
     assert seen(probe(Puppet(act), attack))[:2] == ("leaked", "output_limit")
 
     async def stop(script: Script) -> Outcome:

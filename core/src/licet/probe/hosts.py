@@ -58,15 +58,11 @@ class Hosts:
     def close(self) -> None:
         """End the process that makes hosts; each host ends with its own socket."""
         with self._guard:
-            if self._orders is None or self._server is None:
-                return
-            self._orders.close()
-            self._server.kill()
-            self._server.wait()
-            self._orders = self._server = None
+            self._end()
 
     def _started(self) -> socket.socket:
-        if self._orders is None:
+        if self._orders is None or self._server is None or self._server.poll() is not None:
+            self._end()
             self._orders, theirs = socket.socketpair()
             with theirs:
                 self._server = subprocess.Popen(
@@ -78,6 +74,14 @@ class Hosts:
                     start_new_session=True,
                 )
         return self._orders
+
+    def _end(self) -> None:
+        if self._orders is not None:
+            self._orders.close()
+        if self._server is not None:
+            self._server.kill()
+            self._server.wait()
+        self._orders = self._server = None
 
 
 def _told(backend: Backend, order: Order, holds: Path) -> dict[str, object]:

@@ -15,6 +15,7 @@ _GAP_S = 0.1
 _WORK_S = 0.005  # longer than what a scheduler grants to whoever has just slept
 _SLOW = 1.5  # times as long as the work takes undisturbed
 _KEPT = 600
+_SILENCE_S = 1.0  # without any measure
 
 
 class Pace:
@@ -36,8 +37,10 @@ class Pace:
 
     def lost_since(self, when: float) -> bool:
         """Whether work took too long at a third of the moments since `when`, on the monotonic clock."""
-        slowed = [slow > _SLOW for at, slow in list(self._measures) if at >= when]
-        return not slowed or 3 * sum(slowed) >= len(slowed)
+        slowed = [slow > _SLOW for at, slow in list(self._measures) if at >= when - 2 * _GAP_S]
+        if not slowed:
+            return time.monotonic() - when > _SILENCE_S
+        return 3 * sum(slowed) >= len(slowed)
 
     def _measure(self) -> None:
         while not self._over.wait(_GAP_S):

@@ -66,16 +66,18 @@ class Trial:
 def got_through(attack: Attack, trial: Trial, text: str, patience: float) -> bool:
     """Whether a trial shows what the attack wants: its `text`, or a run longer than `patience`, or …
 
-    On a machine that did not keep pace, time shows nothing.
+    On a machine that did not keep pace, time shows nothing: neither how long a run took, nor how much more it
+    wrote before it was stopped.
     """
+    stopped_late = trial.pressed and trial.observed in attack.held_by
     tests = {
         Proof.done: trial.observed == "done",
         Proof.text: bool(text) and text in trial.output,
         Proof.struck: trial.struck,
         Proof.alive: trial.alive,
         Proof.overstayed: trial.took > patience and not trial.pressed,
-        Proof.flooded: trial.delivered > attack.limits.get("output", 0) + _FLOOD
-        or trial.growth > MOST_GROWTH,
+        Proof.flooded: trial.growth > MOST_GROWTH
+        or (trial.delivered > attack.limits.get("output", 0) + _FLOOD and not stopped_late),
     }
     return any(tests[proof] for proof in attack.proofs)
 

@@ -17,11 +17,13 @@ import time
 end = time.monotonic() + 15  # for a language that does not tell how much it has used
 while time.process_time() < 1.2 and time.monotonic() < end:
     pass
-{STAYED}""",
+if time.process_time() >= 1.2:
+    {STAYED}""",
         held_by=("cpu_limit",),
-        proofs=(Proof.text,),
+        proofs=(Proof.text, Proof.overstayed),
         text=STAYED_TEXT,
         limits={"cpu_time": 0.5, "wall_time": 20.0},
+        patience=10.0,
         quick=True,
     ),
     Attack(
