@@ -285,7 +285,7 @@ def test_a_run_that_goes_on_is_left_behind_and_leaks(monkeypatch: pytest.MonkeyP
     assert backend.runs == 2  # what time alone shows is looked at again, alone
 
 
-BUSY = "the run was late, on a machine too busy to tell why"
+BUSY = "late, on a machine too busy to tell why"
 
 
 @pytest.mark.usefixtures("impatient")

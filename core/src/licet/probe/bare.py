@@ -105,6 +105,7 @@ def _started(attack: Attack, targets: Targets, program: str) -> Iterator[subproc
             yield process
         finally:
             process.kill()
-            traces.sweep(targets.token)
+            if Proof.alive in attack.proofs:  # others end by themselves, or with the scene
+                traces.sweep(targets.token)
             with process:  # closes its pipes
                 pass

@@ -6,6 +6,7 @@ which other programs, other threads and a stopped machine all lessen; it costs a
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections import deque
@@ -13,6 +14,7 @@ from types import TracebackType
 
 _GAP_S = 0.1
 _WORK_S = 0.005  # longer than what a scheduler grants to whoever has just slept
+_PIECE = bytes(1 << 19)
 _SLOW = 1.5  # times as long as the work takes undisturbed
 _KEPT = 600
 _SILENCE_S = 1.0  # without any measure
@@ -44,8 +46,8 @@ class Pace:
 
     def _measure(self) -> None:
         while not self._over.wait(_GAP_S):
-            began, worked = time.monotonic(), time.thread_time()
-            while time.thread_time() - worked < _WORK_S:
-                pass
+            began, start = time.monotonic(), time.thread_time()
+            while (worked := time.thread_time() - start) < _WORK_S:
+                hashlib.sha256(_PIECE).digest()  # during which other threads of this process go on
             ended = time.monotonic()
-            self._measures.append((ended, (ended - began) / _WORK_S))
+            self._measures.append((ended, (ended - began) / worked))

@@ -178,8 +178,8 @@ def judge(
     """Say what a trial showed, and why."""
     if got_through(attack, trial, text, attack.patience + SLACK):
         return ProbeOutcome.leaked, "the attack got through"
-    if Proof.overstayed in attack.proofs and trial.took > attack.patience + SLACK:
-        return ProbeOutcome.inconclusive, "the run was late, on a machine too busy to tell why"
+    if got_through(attack, replace(trial, pressed=False), text, attack.patience + SLACK):
+        return ProbeOutcome.inconclusive, "late, on a machine too busy to tell why"
     if not trial.answered:
         return ProbeOutcome.inconclusive, "what is allowed did not work either"
     if not attack.holds(trial.observed, descriptor):

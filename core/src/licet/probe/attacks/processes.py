@@ -106,8 +106,8 @@ CLEANUP = (
         held_by=("timeout",),
         proofs=_STAYS,
         text=STAYED_TEXT,
-        limits={"wall_time": 0.4},
-        patience=0.4,
+        limits={"wall_time": 0.8},
+        patience=0.8,
         host_apart=True,
     ),
     _cleanup(
@@ -124,7 +124,7 @@ if fork() == 0:
     while time.monotonic() < end:
         if fork() > 0:
             os._exit(0)
-        time.sleep(0.03)
+        time.sleep(0.05)
     os._exit(0)
 print('\\n{SAY} ready', flush=True)
 time.sleep(0.2)
