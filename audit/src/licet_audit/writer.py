@@ -23,13 +23,13 @@ from typing import Any
 
 from licet.errors import AuditUnavailable, EntryRefused
 from licet.files import open_plain, sync_directory
+from licet.locks import unlock, wait_lock
 from licet.record import Entry, Record, plain_body
 from licet.state import StateDirectory, failures, unavailable
 
 from licet_audit import heads, recovery, segments
 from licet_audit.chain import NOTHING, Head, encode, log_entry
 from licet_audit.files import sync, write_all
-from licet_audit.locks import unlock, wait_lock
 from licet_audit.segments import SEALED, Damaged, Segment
 
 _PATIENCE = 30.0  # seconds that others may hold the lock, a long recovery included

@@ -10,6 +10,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import stat
@@ -18,12 +19,13 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from licet import files, state
+from licet import files, locks, state
 from licet.errors import AuditUnavailable
 from licet.probe.results import LIFETIME_S, ProbeResult, Receipts
 
 _VERSION = 1
 _MOST_BYTES = 1 << 20
+_WAIT_S = 10.0
 
 
 class ReceiptStore:
@@ -90,14 +92,10 @@ class ReceiptStore:
     @contextlib.contextmanager
     def _locked(self, path: Path) -> Iterator[None]:
         """Keep other processes from reading and writing in between; the lock goes with its holder."""
-        if sys.platform == "win32":
-            yield
-            return
-        import fcntl
-
         descriptor = files.open_plain(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if not locks.wait_lock(descriptor, _WAIT_S):
+                raise TimeoutError(errno.ETIMEDOUT, "another process keeps it locked", str(path))
             yield
         finally:
             os.close(descriptor)
