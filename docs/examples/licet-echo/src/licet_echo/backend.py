@@ -1,6 +1,6 @@
 """The backend `echo`: each run is one supervised process.
 
-Rules this module keeps: every limit of a plan that the contract names is passed on; whatever the code did is an
+Rules this module keeps: every limit that the contract speaks of is passed on; whatever the code did is an
 `Outcome`, and only a fault of this backend is raised.
 """
 
