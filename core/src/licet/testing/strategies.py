@@ -56,7 +56,7 @@ def intents() -> st.SearchStrategy[Intent]:
     """Declared intents in canonical form."""
     files = st.builds(Intent, st.sampled_from(["read", "write"]), paths())
     network = st.builds(Intent, st.just("network"), hosts().map(str))
-    tools = st.builds(Intent, st.just("tool"), st.sampled_from(_TOOLS))
+    tools = st.builds(Intent, st.just("tool"), st.sampled_from(_TOOLS), when=st.just("call"))
     return st.one_of(files, network, tools, st.just(Intent("shell")))
 
 

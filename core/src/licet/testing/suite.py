@@ -21,6 +21,7 @@ from licet.probe.attack import Attack
 from licet.probe.results import ProbeResult
 from licet.testing import gaps
 from licet.testing.bench import Bench
+from licet.testing.boundaries import Boundaries
 from licet.testing.cancellation import Cancellation
 from licet.testing.claims import Claims, on_claims, probe, seen_from_outside
 from licet.testing.concurrency import Concurrency
@@ -33,7 +34,16 @@ from licet.testing.output import Output
 
 
 class BackendSuite(
-    Description, Lifecycle, Endings, Output, Crossing, Concurrency, Cancellation, Leftovers, Claims
+    Description,
+    Lifecycle,
+    Endings,
+    Output,
+    Crossing,
+    Concurrency,
+    Cancellation,
+    Leftovers,
+    Claims,
+    Boundaries,
 ):
     """Inherit, and say how your backend is made; pytest finds the rest.
 

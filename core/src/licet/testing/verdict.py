@@ -27,15 +27,15 @@ def refusal(descriptor: Descriptor, attack: Attack, result: ProbeResult) -> str 
 
 
 def two_faced(descriptor: Descriptor, attack: Attack, evidence: str) -> str:
-    """What is said if an attack was held when probed, and got through in a run like any other."""
+    """What is said if an attack got through in a run like any other."""
     return _told(
         descriptor,
         attack,
-        "which held when it was probed, and did not hold in an ordinary run",
-        observed=evidence,
+        "which does not hold in an ordinary run",
+        observed=f"{evidence}, in a plan that says nothing of probes",
         without="",
         consequence=f"what probes find says nothing of the runs of `{descriptor.name}`",
-        advice="treat every plan alike: nothing in it tells who made it, or what for",
+        advice="treat all plans alike, whoever made them and whatever their code looks like",
     )
 
 
