@@ -33,11 +33,6 @@ def test_hosts_are_targets(host: Endpoint) -> None:
     assert endpoint(str(host)) == host
 
 
-@given(strategies.host_patterns())
-def test_host_patterns_read_back(pattern: Endpoint) -> None:
-    assert endpoint(str(pattern), patterns=True, port_optional=True) == pattern
-
-
 @given(strategies.requests(), strategies.policies())
 def test_any_request_normalises_under_any_policy(
     request: ExecutionRequest, policy: strategies.Policy
