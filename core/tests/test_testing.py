@@ -174,7 +174,7 @@ def test_the_host_keeps_what_it_hears_and_counts_what_comes_late() -> None:
     assert host.write("stderr", b"de") is False
     host.over = True
     host.write("stdout", b"late")
-    assert (host.stdout, host.stderr, host.total, host.late) == (b"abclate", b"de", 9, 4)
+    assert (host.stdout, host.stderr, host.total, host.late) == (b"abc", b"", 9, 4)
     assert heard == [b"abc", b"de", b"late"]
 
 

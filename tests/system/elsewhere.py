@@ -80,9 +80,9 @@ class Verdicts:
         passed = skipped = 0
         for case in ElementTree.parse(report).iter("testcase"):
             name = f"{case.attrib['classname'].rpartition('.')[2]}.{case.attrib['name']}"
-            fault = case.find("failure") if case.find("error") is None else case.find("error")
-            if fault is not None:
-                failed[name] = fault.text or ""
+            faults = [fault.text or "" for kind in ("failure", "error") for fault in case.iter(kind)]
+            if faults:
+                failed[name] = "\n".join((failed.get(name, ""), *faults)).strip()
             elif case.find("skipped") is not None:
                 skipped += 1
             else:

@@ -124,7 +124,7 @@ NETWORK = ("tcp", "udp", "dns", "tcp6", "internals", "other_flags")
         (
             "Fickle",
             {f"test_it_says_the_same_{when}" for when in ("each_time", "from_any_thread", "after_runs")},
-            "assert",
+            "make the descriptor once",
         ),
         ("Various", {"test_every_instance_says_the_same"}, "version"),
         (
@@ -153,3 +153,43 @@ def test_a_dishonest_twin_fails_by_its_lie(
     there = {name for name in tests if "tcp6" not in name or Path("/proc/net/if_inet6").exists()}
     assert set(failed) == there
     assert said in "\n".join(failed.values())
+
+
+CARELESS = {
+    "Deaf": {"test_cancelled_while_it_computes"},
+    "Littering": {"test_a_closed_backend_leaves_nothing", "test_a_backend_in_use_does_not_grow"},
+    "Lagging": {"test_nothing_comes_after_the_end"},
+    "Blurred": {"test_runs_at_once_stay_apart", "test_loops_of_several_threads_share_a_backend"},
+    "Reopened": {"test_a_closed_sandbox_runs_nothing"},
+    "Hoarding": {"test_names_of_a_run_are_gone_in_the_next"},
+    "Unbounded": {"test_the_limit_of_output_ends_a_run"},
+    "Swallowing": {"test_a_fault_of_the_host_is_raised"},
+    "Textual": {"test_bytes_that_are_no_text_arrive_as_they_are"},
+    "Vague": {
+        "test_system_exit_says_the_exit_code[raise SystemExit(7)-7-]",
+        "test_data_comes_back_as_it_went_in",
+    },
+}
+"""What each careless twin does wrong, and which test says so."""
+
+
+@pytest.fixture(scope="module")
+def careless(elsewhere: Elsewhere) -> Verdicts:
+    """Those tests, against the twin that has to fail them."""
+    shutil.copy(STRANGERS / "careless.py", elsewhere.folder / "test_careless.py")
+    return elsewhere.pytest(
+        *(f"test_careless.py::Test{t}::{n}" for t, names in CARELESS.items() for n in names)
+    )
+
+
+@pytest.mark.parametrize("twin", CARELESS)
+def test_a_careless_twin_fails_by_its_fault(careless: Verdicts, twin: str) -> None:
+    assert {name for name in careless.failed if name.startswith(f"Test{twin}.")} == {
+        f"Test{twin}.{name}" for name in CARELESS[twin]
+    }
+
+
+def test_what_a_littering_twin_leaves_is_named(careless: Verdicts) -> None:
+    told = careless.failed["TestLittering.test_a_closed_backend_leaves_nothing"]
+    for left in ("descriptors: ", "threads: ", "processes: ", "files: "):
+        assert left in told

@@ -25,11 +25,7 @@ from licet.runtime import new_run_id
 from licet.screen import screen
 from licet.testing.host import RecordingHost
 
-LONG = "count = 0\nwhile count < 100000000:\n    count += 1\n"
-"""Computes for several seconds: a run of it that ends early was ended."""
-
-FLOOD = "count = 0\nwhile count < 1000000:\n    print('{}')\n    count += 1\n".format("x" * 99)
-"""Prints 100 MB, and then ends."""
+_LASTS_S = 6
 
 _POLICY_CLASS = "sha256:" + "5e" * 32
 _WALL_TIME = 30.0
@@ -60,6 +56,16 @@ class Bench:
     def descriptor(self) -> Descriptor:
         """What the backend says of itself."""
         return self.backend.describe()
+
+    @property
+    def busy(self) -> str:
+        """Code that computes for seconds: a run of it that ends early was ended."""
+        return _lasting(self.descriptor.language, "pass")
+
+    @property
+    def flood(self) -> str:
+        """Code that prints for seconds, without pause."""
+        return _lasting(self.descriptor.language, f"print('{'x' * 99}')")
 
     def plan(self, code: str, **fields: Any) -> ExecutionPlan:
         """A sealed plan; `limits` and every other field of a plan can be given."""
@@ -107,6 +113,14 @@ class Bench:
     def works(self) -> None:
         """Fail unless an ordinary run gives what it should: nothing before it has broken the backend."""
         assert asyncio.run(self.execute("6 * 7")).outcome.value == 42
+
+
+def _lasting(language: Language, act: str) -> str:
+    """A loop that ends by itself: after some time, or, in a language without clock, after many turns."""
+    if language.modules is None or "time" in language.modules:
+        end = f"end = time.monotonic() + {_LASTS_S}"
+        return f"import time\n{end}\nwhile time.monotonic() < end:\n    {act}\n"
+    return f"count = 0\nwhile count < 50000000:\n    count += 1\n    {act}\n"
 
 
 def lacks(language: Language, code: str) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from licet.testing.bench import FLOOD, LONG, Bench
+from licet.testing.bench import Bench
 from licet.testing.host import RecordingHost
 
 _SEED = 20261129
@@ -35,7 +35,7 @@ class Cancellation:
     @pytest.mark.parametrize("turns", _MOMENTS)
     def test_cancelled_after_some_turns_of_the_loop(self, turns: int, bench: Bench) -> None:
         async def work() -> None:
-            run = asyncio.create_task(bench.execute(LONG))
+            run = asyncio.create_task(bench.execute(bench.busy))
             for _ in range(turns):
                 await asyncio.sleep(0)
             run.cancel()
@@ -47,7 +47,7 @@ class Cancellation:
     @pytest.mark.parametrize("milliseconds", _MOMENTS)
     def test_cancelled_after_some_time(self, milliseconds: int, bench: Bench) -> None:
         async def work() -> None:
-            run = asyncio.create_task(bench.execute(LONG))
+            run = asyncio.create_task(bench.execute(bench.busy))
             await asyncio.sleep(milliseconds / 1000)
             run.cancel()
             await _is_cancelled(run)
@@ -56,17 +56,17 @@ class Cancellation:
         bench.works()
 
     def test_cancelled_while_it_computes(self, bench: Bench) -> None:
-        asyncio.run(_after_writes(bench, f"print('on', flush=True)\n{LONG}", 1))
+        asyncio.run(_after_writes(bench, f"print('on', flush=True)\n{bench.busy}", 1))
         bench.works()
 
     @pytest.mark.parametrize("writes", _MOMENTS)
     def test_cancelled_while_output_floods(self, writes: int, bench: Bench) -> None:
-        asyncio.run(_after_writes(bench, FLOOD, writes))
+        asyncio.run(_after_writes(bench, bench.flood, writes))
         bench.works()
 
     def test_a_cancelled_run_disturbs_no_other(self, bench: Bench) -> None:
         async def work() -> list[object]:
-            lost = [asyncio.create_task(bench.execute(LONG)) for _ in range(2)]
+            lost = [asyncio.create_task(bench.execute(bench.busy)) for _ in range(2)]
             kept = [asyncio.create_task(bench.execute(f"print({n})\n{n} + 1")) for n in range(4)]
             await asyncio.sleep(0)
             for run in lost:
@@ -81,7 +81,9 @@ class Cancellation:
 async def _after_writes(bench: Bench, code: str, writes: int) -> None:
     """Cancel a run at its n-th write, or at its first if it puts all into fewer."""
     loop, reached = asyncio.get_running_loop(), asyncio.Event()
-    host = RecordingHost(output=1 << 30, on_write=_at(writes, lambda: loop.call_soon_threadsafe(reached.set)))
+    host = RecordingHost(
+        output=64 << 20, on_write=_at(writes, lambda: loop.call_soon_threadsafe(reached.set))
+    )
     run = asyncio.create_task(bench.execute(code, host))
     waiting = asyncio.create_task(reached.wait())
     await asyncio.wait([run, waiting], return_when=asyncio.FIRST_COMPLETED, timeout=_PATIENCE_S)

@@ -6,7 +6,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 from licet.backend import Termination
-from licet.testing.bench import LONG, Bench, Ran
+from licet.testing.bench import Bench, Ran
 
 _TALK = "count = 0\nwhile count < 200:\n    print(mine, count)\n    count += 1\nname = mine\n[name, mine * 2]"
 _RUNS = 12
@@ -28,10 +28,10 @@ class Concurrency:
             _keeps_apart(ran, part)
 
     def test_each_run_ends_in_its_own_way(self, bench: Bench) -> None:
-        codes = ("print('fine')\n1", "1 / 0", LONG, "(", "print('too')\n2")
+        codes = ("print('fine')\n1", "1 / 0", bench.busy, "(", "print('too')\n2")
 
         async def work() -> list[Ran]:
-            limits = ({"wall_time": 0.5 if code == LONG else 30.0} for code in codes)
+            limits = ({"wall_time": 0.5 if code == bench.busy else 30.0} for code in codes)
             pairs = zip(codes, limits, strict=True)
             return await asyncio.gather(*(bench.execute(code, limits=limit) for code, limit in pairs))
 

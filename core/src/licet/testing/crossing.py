@@ -7,7 +7,7 @@ import hashlib
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 
 from licet import values
 from licet.testing.bench import Bench
@@ -16,6 +16,12 @@ from licet.testing.strategies import data
 _SETTINGS = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
 )
+
+_EDGES: tuple[object, ...] = (
+    *(None, True, 0, 1, 1.0, -(2**63), 10**40, float("-inf"), "", "ünï\0\n", b"\x00\xff", [], (), {}, set()),
+    [(1, [True]), {"a": {1: (None,)}, None: b""}, {"x", 1}],
+)
+"""Values that a careless translation takes for others."""
 
 
 class Crossing:
@@ -27,9 +33,10 @@ class Crossing:
         def comes_back(value: Any) -> None:
             outcome = asyncio.run(bench.execute("given", inputs={"given": value})).outcome
             assert (outcome.termination.value, outcome.exit_code, outcome.error) == ("exited", 0, None)
-            assert outcome.value == value
-            assert type(outcome.value) is type(value)
+            assert _same(outcome.value, value), f"{value!r} came back as {outcome.value!r}"
 
+        for value in _EDGES:
+            comes_back = example(value)(comes_back)
         comes_back()
 
     def test_inputs_are_names_of_the_code(self, bench: Bench) -> None:
@@ -70,3 +77,14 @@ class Crossing:
         code = "import os\n[os.environ.get('GIVEN'), os.environ.get('HOME'), os.environ.get('PATH')]"
         ran = bench.run(code, environment={"GIVEN": "ünï = \n ok"})
         assert ran.outcome.value == ["ünï = \n ok", None, None]
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Whether two values are equal, and of one type all the way down: 1, 1.0 and True are three."""
+    if type(left) is not type(right) or left != right:
+        return False
+    if isinstance(left, dict):
+        left, right = [*left.items()], [*right.items()]
+    if isinstance(left, (list, tuple)):
+        return all(map(_same, left, right))
+    return True

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from textwrap import indent
+
 import pytest
 
 from licet.backend import GuestError, Termination
-from licet.testing.bench import FLOOD, LONG, Bench
+from licet.testing.bench import Bench
 from licet.testing.host import RecordingHost
 
 _SLEEP = "import time\ntime.sleep(8)"
@@ -80,16 +82,11 @@ class Endings:
         assert ran.outcome.error is not None
         assert ran.outcome.error.type == "RecursionError"
 
-    @pytest.mark.parametrize(
-        "code",
-        [
-            LONG,
-            _SLEEP,
-            f"try:\n    {LONG.replace(chr(10), chr(10) + '    ')}pass\nexcept BaseException: pass",
-        ],
-    )
-    def test_the_deadline_ends_a_run_and_keeps_its_output(self, code: str, bench: Bench) -> None:
-        ran = bench.run(f"print('before', flush=True)\n{code}", limits={"wall_time": 0.5})
+    @pytest.mark.parametrize("act", ["computes", "sleeps", "catches all"])
+    def test_the_deadline_ends_a_run_and_keeps_its_output(self, act: str, bench: Bench) -> None:
+        deaf = f"try:\n{indent(bench.busy, '    ')}except BaseException:\n    pass\n{bench.busy}"
+        code = {"computes": bench.busy, "sleeps": _SLEEP, "catches all": deaf}[act]
+        ran = bench.run(f"print('before', flush=True)\n{code}", limits={"wall_time": 1.0})
         assert ran.ended == ("timeout", None)
         assert (ran.outcome.error, ran.outcome.value, ran.stdout) == (None, None, b"before\n")
 
@@ -100,7 +97,7 @@ class Endings:
 
     def test_the_limit_of_output_ends_a_run(self, bench: Bench) -> None:
         host = RecordingHost(output=100_000)
-        ran = bench.run(FLOOD, host)
+        ran = bench.run(bench.flood, host)
         assert ran.ended == ("output_limit", None)
         assert (ran.outcome.error, ran.outcome.value) == (None, None)
         assert host.late == 0
@@ -112,7 +109,7 @@ class Endings:
             raise LookupError("no room left")
 
         with pytest.raises(LookupError, match=r"^no room left$"):
-            bench.run(FLOOD, RecordingHost(on_write=fail))
+            bench.run(bench.flood, RecordingHost(on_write=fail))
         bench.works()
 
     def test_what_a_run_used_is_told(self, bench: Bench) -> None:

@@ -1,7 +1,7 @@
 """What the code of a test talks to: a host that keeps what it hears and grants what it was told to.
 
-Rules this module keeps: output is kept whole, since tests count bytes; whatever is written after the run was
-over is counted apart, since nothing may be.
+Rules this module keeps: output is kept whole up to its limit, since tests compare bytes; what comes after the
+run was over is counted apart, since nothing may.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class RecordingHost:
     """A `Host` for tests.
 
     `output` is the limit after which `write` says False, in bytes. `on_write` hears of each write, from the
-    thread that writes, before it is counted. `over` is set when the run has ended; `late` counts the bytes
-    that came after that.
+    thread that writes, before it is counted. `over` is set when the run has ended. `total` counts the bytes
+    of both streams, `late` those that came when the run was over.
     """
 
     output: int = 16 << 20
@@ -29,6 +29,7 @@ class RecordingHost:
     on_write: Callable[[bytes], None] = lambda data: None
     over: bool = False
     late: int = 0
+    total: int = 0
     _kept: dict[str, bytearray] = field(
         default_factory=lambda: {"stdout": bytearray(), "stderr": bytearray()}
     )
@@ -38,9 +39,11 @@ class RecordingHost:
         """Keep output; False once the limit is passed."""
         self.on_write(data)
         with self._guard:
+            self.total += len(data)
             if self.over:
                 self.late += len(data)
-            self._kept[stream] += data
+            if self.total <= self.output:
+                self._kept[stream] += data
             return self.total <= self.output
 
     async def call(self, call: ToolCall) -> Reply:
@@ -61,15 +64,10 @@ class RecordingHost:
 
     @property
     def stdout(self) -> bytes:
-        """All of it."""
+        """What was kept of it."""
         return bytes(self._kept["stdout"])
 
     @property
     def stderr(self) -> bytes:
-        """All of it."""
+        """What was kept of it."""
         return bytes(self._kept["stderr"])
-
-    @property
-    def total(self) -> int:
-        """Bytes of both streams."""
-        return sum(map(len, self._kept.values()))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from licet.backend import Backend
-from licet.testing.bench import FLOOD, LONG, Bench
+from licet.testing.bench import Bench
 from licet.testing.host import RecordingHost
 from licet.testing.machine import look
 
@@ -48,9 +48,9 @@ class Leftovers:
 async def _round(backend: Backend, workdir: Path) -> None:
     bench = Bench(backend, workdir)
     await asyncio.gather(bench.execute("1"), bench.execute("1 / 0"), bench.execute("("))
-    await bench.execute(LONG, limits={"wall_time": 0.2})
-    await bench.execute(FLOOD, RecordingHost(output=10_000))
-    run = asyncio.create_task(bench.execute(LONG))
+    await bench.execute(bench.busy, limits={"wall_time": 0.2})
+    await bench.execute(bench.flood, RecordingHost(output=10_000))
+    run = asyncio.create_task(bench.execute(bench.busy))
     await asyncio.sleep(0.02)
     run.cancel()
     await asyncio.wait([run])
