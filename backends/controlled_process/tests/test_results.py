@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -219,11 +218,6 @@ def test_multiprocessing_works_where_it_needs_no_main_file(run: Run) -> None:
         "p = c.Process(target=q.put, args=(5,))\np.start()\nv = q.get()\np.join()\nv"
     )
     assert ran.outcome.value == 5
-
-
-def test_results_are_json_all_the_way(run: Run) -> None:
-    ran = run("{'a': [1, 2.5, None, True, 'é\\n']}")
-    assert json.loads(json.dumps(ran.outcome.value)) == {"a": [1, 2.5, None, True, "é\n"]}
 
 
 def test_usage_is_told(run: Run) -> None:

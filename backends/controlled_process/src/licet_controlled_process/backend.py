@@ -16,7 +16,7 @@ from importlib.metadata import version
 from licet import supervise
 from licet.backend import Descriptor, GuestError, Host, Language, Outcome, Sandbox, Termination, Usage
 from licet.contract import SandboxEnforcementContract
-from licet.errors import LaunchFailed
+from licet.errors import BackendError, LaunchFailed
 from licet.plan import ExecutionPlan
 
 from licet_controlled_process import claims
@@ -60,16 +60,22 @@ class ControlledProcess:
 
 
 class _Process:
-    """A sandbox that lives as long as its one process."""
+    """A sandbox that starts a process for each run, and keeps none."""
+
+    def __init__(self) -> None:
+        self._closed = False
 
     async def run(self, plan: ExecutionPlan, host: Host) -> Outcome:
+        if self._closed:
+            raise BackendError("this sandbox is closed", advice="open another one")
         try:
             return _outcome(await supervise.run(_spec(plan), host.write))
         except ValueError as problem:
             raise LaunchFailed(f"input {problem}") from None
 
     async def close(self) -> None:
-        """The run has left nothing to release."""
+        """A run leaves nothing to release."""
+        self._closed = True
 
 
 def _spec(plan: ExecutionPlan) -> supervise.Spec:

@@ -35,7 +35,7 @@ class ReceiptStore:
         self._folder = folder
 
     def load(self, fingerprint: str) -> tuple[ProbeResult, ...]:
-        """The receipts bound to `fingerprint`; none if there are none, or they can't be read. Makes nothing."""
+        """The receipts bound to `fingerprint`; none if there are none, or none to be read. Makes nothing."""
         try:
             if not (folder := self._place()).exists():
                 return ()

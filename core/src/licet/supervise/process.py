@@ -208,8 +208,8 @@ class _Run:
         return bool(data)
 
     def _deliver(self, stream: Stream, data: bytes) -> None:
-        if self.raised is not None:
-            return
+        if self.raised is not None or self.cause is Reason.output_limit:
+            return  # drained while the tree dies, and handed on no more
         try:
             if not self.on_output(stream, data):
                 self.end(Reason.output_limit)
