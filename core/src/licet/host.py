@@ -22,7 +22,7 @@ from typing import Any, Literal
 from licet import bodies, values
 from licet.backend import Access, GuestError, Reply, Target, Termination, ToolCall
 from licet.decide import Verdict, decide_call
-from licet.hosts import Endpoint, canonical_host
+from licet.hosts import Endpoint, canonical_host, is_public
 from licet.output import BoundedSink
 from licet.paths import PATH_MAX
 from licet.plan import ExecutionPlan
@@ -162,7 +162,7 @@ async def _connect(wanted: Endpoint, *, named: bool) -> int:
     found = await loop.getaddrinfo(wanted.host, wanted.port, type=socket.SOCK_STREAM)
     addresses = [ipaddress.ip_address(entry[4][0]) for entry in found]
     is_literal = wanted.host in {str(address) for address in addresses}
-    if not all(address.is_global for address in addresses) and not (named and is_literal):
+    if not all(map(is_public, addresses)) and not (named and is_literal):
         raise PermissionError(
             f"`{wanted}` resolves to an address that is not public; name that address itself"
         )
