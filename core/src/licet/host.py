@@ -72,7 +72,16 @@ class RunHost:
     def output(self) -> Output:
         """What was written so far."""
         out, err = self._stdout, self._stderr
-        return Output(out.text(), err.text(), out.truncated, err.truncated, out.total, err.total)
+        return Output(
+            stdout=out.text(),
+            stderr=err.text(),
+            stdout_truncated=out.truncated,
+            stderr_truncated=err.truncated,
+            stdout_bytes=out.total,
+            stderr_bytes=err.total,
+            stdout_kept=out.kept(),
+            stderr_kept=err.kept(),
+        )
 
     async def access(self, access: Access) -> bool:
         """Say whether the plan opens a file access, and record the answer."""
