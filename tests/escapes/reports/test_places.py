@@ -29,7 +29,7 @@ def outside(tmp_path: Path) -> Path:
     return outside
 
 
-def test_report_workdir_paths_02_links(row: Any, on: Any, naive: Any, blockers: Any, outside: Path) -> None:
+def test_report_workdir_paths_02_links(on: Any, naive: Any, blockers: Any, outside: Path) -> None:
     work = Path.cwd()
     (work / "link").symlink_to(outside)
     (work / "secret").symlink_to(outside / "secret")
@@ -51,9 +51,7 @@ def test_report_workdir_paths_02_links(row: Any, on: Any, naive: Any, blockers: 
 
 
 @pytest.mark.parametrize("runs", [50, pytest.param(500, marks=pytest.mark.soak)])
-def test_report_workdir_paths_03_exchanged_on_the_way(
-    row: Any, on: Any, naive: Any, outside: Path, runs: int
-) -> None:
+def test_report_workdir_paths_03_exchanged_on_the_way(on: Any, naive: Any, outside: Path, runs: int) -> None:
     """`work/place` flips between a directory and a link while runs start in it; they write where they are."""
     place, kept = Path.cwd() / "place", Path.cwd() / "kept"
     place.mkdir()
@@ -104,9 +102,7 @@ def _ending(runtime: Any, place: Path, outside: Path) -> str:
     return "wrote inside"
 
 
-def test_report_workdir_paths_03_a_link_in_the_place_of_the_directory(
-    row: Any, on: Any, outside: Path
-) -> None:
+def test_report_workdir_paths_03_a_link_in_the_place_of_the_directory(outside: Path) -> None:
     (Path.cwd() / "place").symlink_to(outside)
     ended = run_blocking(
         Spec(Snippet("open('mark', 'w')"), str(Path.cwd() / "place")), lambda stream, data: True
@@ -118,7 +114,7 @@ def test_report_workdir_paths_03_a_link_in_the_place_of_the_directory(
 
 
 @pytest.mark.parametrize("path", ["new/../../x", "new/deep/../../../x", "./new/../../outside/x", "loop/x"])
-def test_report_workdir_paths_04_what_is_not_there_yet(row: Any, on: Any, outside: Path, path: str) -> None:
+def test_report_workdir_paths_04_what_is_not_there_yet(on: Any, path: str) -> None:
     work = Path.cwd()
     (work / "loop").symlink_to(work / "loop")
     runtime = on("monty", f"allow: [write {work}, read {work}]")
@@ -136,7 +132,7 @@ def test_report_workdir_paths_04_what_is_not_there_yet(row: Any, on: Any, outsid
 
 
 @pytest.mark.parametrize("name", ["does-not-exist", "file", "file/below", ""])
-def test_report_workdir_paths_07_no_directory(row: Any, on: Any, backend: str, name: str) -> None:
+def test_report_workdir_paths_07_no_directory(on: Any, backend: str, name: str) -> None:
     Path("file").write_text("")
     with pytest.raises(InvalidRequest, match=f"^`workdir` `{name}` can't be used: ") as refused:
         on(backend).run_sync("print('ran')", workdir=name)
@@ -157,7 +153,7 @@ class RemovingLog(MemoryLog):
         return await super().append(entries)
 
 
-def test_report_workdir_paths_07_removed_on_the_way(row: Any, on: Any) -> None:
+def test_report_workdir_paths_07_removed_on_the_way(on: Any) -> None:
     gone = Path.cwd() / "gone"
     gone.mkdir()
     result = on(CPYTHON, log=RemovingLog(gone)).run_sync("print('ran')", workdir=str(gone))
@@ -165,7 +161,7 @@ def test_report_workdir_paths_07_removed_on_the_way(row: Any, on: Any) -> None:
     assert result.detail == f"working directory `{gone}` can't be entered: no such file or directory"
 
 
-def test_report_workdir_paths_07_that_may_not_be_entered(row: Any) -> None:
+def test_report_workdir_paths_07_that_may_not_be_entered() -> None:
     with tempfile.TemporaryDirectory() as above:
         os.chmod(above, 0o755)
         closed = Path(above, "closed")

@@ -106,7 +106,7 @@ def test_report_output_capture_04_lone_surrogates(row: Any, on: Any, naive: Any,
     assert asked == [{"user": "\\ud800"}, {}, {}]
 
 
-def test_report_output_capture_04_lone_surrogates_of_a_request(row: Any, on: Any, backend: str) -> None:
+def test_report_output_capture_04_lone_surrogates_of_a_request(on: Any, backend: str) -> None:
     runtime = on(backend)
     refused = runtime.run_sync("x = 1\nx = '\ud800'")
     assert refused.termination is Termination.policy_denied

@@ -13,7 +13,7 @@ from licet.backend import GuestError
 BENIGN = Path(__file__).parents[1] / "data" / "benign.jsonl"
 
 
-def test_report_source_text_02_byte_order_mark(row: Any, on: Any, naive: Any, backend: str) -> None:
+def test_report_source_text_02_byte_order_mark(on: Any, naive: Any, backend: str) -> None:
     sent = "\ufeffprint(1)\n"
     assert naive(sent).returncode == 1
     runtime = on(backend)
@@ -61,7 +61,7 @@ TOO_DEEP = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_report_source_text_05_deep_nesting(row: Any, on: Any, naive: Any, backend: str, shape: str) -> None:
+def test_report_source_text_05_deep_nesting(on: Any, naive: Any, backend: str, shape: str) -> None:
     runtime = on(backend)
     for depth in (100, 200, 1000, 5000, 50000):
         result = runtime.run_sync(SHAPES[shape](depth))
@@ -79,12 +79,12 @@ def test_report_source_text_05_deep_nesting(row: Any, on: Any, naive: Any, backe
 
 
 @pytest.mark.parametrize("code", ["", "\n", "# nothing", "# nothing here\n", "pass"])
-def test_report_source_text_07_nothing_to_run(row: Any, on: Any, backend: str, code: str) -> None:
+def test_report_source_text_07_nothing_to_run(on: Any, backend: str, code: str) -> None:
     result = on(backend).run_sync(code)
     assert (result.success, result.stdout, result.stderr, result.value) == (True, "", "", None)
 
 
-def test_report_source_text_07_a_text_alone_is_an_expression(row: Any, on: Any, backend: str) -> None:
+def test_report_source_text_07_a_text_alone_is_an_expression(on: Any, backend: str) -> None:
     """The corpus asks for None; here the rule of `report-source-text-08` holds, as in a REPL."""
     assert on(backend).run_sync('"doc"').value == "doc"
 
@@ -106,12 +106,12 @@ def test_report_source_text_07_a_text_alone_is_an_expression(row: Any, on: Any, 
         ("(1,\n 2)[0]", 1),
     ],
 )
-def test_report_source_text_08_last_value(row: Any, on: Any, backend: str, code: str, value: object) -> None:
+def test_report_source_text_08_last_value(on: Any, backend: str, code: str, value: object) -> None:
     result = on(backend).run_sync(code)
     assert (result.error, result.value) == (None, value)
 
 
-def test_report_source_text_09_markdown_fence(row: Any, on: Any, backend: str) -> None:
+def test_report_source_text_09_markdown_fence(on: Any, backend: str) -> None:
     runtime = on(backend)
     for fenced in ("```python\nprint(1)\n```", "\n```\nprint(1)\n```\n"):
         result = runtime.run_sync(fenced)

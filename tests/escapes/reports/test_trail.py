@@ -36,7 +36,7 @@ def verdict(log_file: Path) -> str:
     return LogReader(read_state(log_file.parents[1])).verify().status
 
 
-def test_report_audit_log_02_out_of_reach(row: Any, on: Any, blockers: Any, log_file: Path) -> None:
+def test_report_audit_log_02_out_of_reach(on: Any, log_file: Path) -> None:
     above = log_file.parents[2]
     grants = f"allow: [read /, write {above}, network any, shell]\nscreen: {{mode: report}}"
     append = f"open({str(log_file)!r}, 'a').write('forged\\n')"
@@ -60,10 +60,22 @@ def test_report_audit_log_02_out_of_reach(row: Any, on: Any, blockers: Any, log_
     assert verdict(log_file) == "tampered"
 
 
+def test_what_code_was_given_and_said_is_in_no_record(on: Any, log_file: Path) -> None:
+    """What holds already of `report-audit-log-04`."""
+    result = on(CPYTHON, "env: {TOKEN: s-token}").run_sync(
+        "import os\nprint(os.environ['TOKEN'], data, input(), 's-code')\n's-value'",
+        inputs={"data": "s-data"},
+        stdin="s-input",
+    )
+    assert (result.stdout, result.value) == ("s-token s-data s-input s-code\n", "s-value")
+    assert re.findall(b"s-(?:token|data|input|code|value)", log_file.read_bytes()) == []
+    assert b'"environment":["TOKEN"]' in log_file.read_bytes()
+
+
 FORGED = 'x\n{"event":"approved"}\r\u2028{}\u2029\x85\x0b\x0c\x1c\x1b[2J\x00\ud800\u202e'
 
 
-def test_report_audit_log_03_injection(row: Any, on: Any, backend: str, log_file: Path) -> None:
+def test_report_audit_log_03_injection(on: Any, backend: str, log_file: Path) -> None:
     runtime = on(backend)
     result = runtime.run_sync(
         f"# {FORGED[:22]}\nprint({FORGED[:30]!a})\nraise ValueError({FORGED!a})",
@@ -107,7 +119,7 @@ print("effect")
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux, for a device that is always full")
 @pytest.mark.parametrize("before", ["", "one run"])
 def test_report_audit_log_05_a_full_disk(
-    row: Any, on: Any, naive: Any, tmp_path: Path, log_file: Path, before: str
+    on: Any, naive: Any, tmp_path: Path, log_file: Path, before: str
 ) -> None:
     assert naive(SWALLOWED).stdout == b"effect\n"
     on("monty")
@@ -127,9 +139,7 @@ with Runtime(sys.argv[1]) as runtime:
 """
 
 
-def test_report_audit_log_05_writers_at_once(
-    row: Any, on: Any, recorded: Any, tmp_path: Path, log_file: Path
-) -> None:
+def test_report_audit_log_05_writers_at_once(on: Any, recorded: Any, tmp_path: Path, log_file: Path) -> None:
     on("monty")
     command = [sys.executable, "-c", RUNS, str(tmp_path / "0.yaml"), "25"]
     writers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
@@ -142,7 +152,7 @@ def test_report_audit_log_05_writers_at_once(
 
 
 def test_report_audit_log_05_killed_while_writing(
-    row: Any, on: Any, recorded: Any, tmp_path: Path, log_file: Path
+    on: Any, recorded: Any, tmp_path: Path, log_file: Path
 ) -> None:
     on("monty")
     command = [sys.executable, "-c", RUNS, str(tmp_path / "0.yaml"), "1000000"]
