@@ -53,6 +53,7 @@ def normalized(stack_of: StackOf) -> Normalized:
             directory=directory,
             host_environment=host or {},
             digest=lambda name, content: hashlib.sha256(name.encode() + b"\0" + content).hexdigest(),
+            is_directory=lambda path: True,
         )
 
     return make

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from licet import hosts
-from licet.hosts import Endpoint, canonical_host, endpoint
+from licet.hosts import Endpoint, canonical_host, endpoint, is_public
 from licet.testing import strategies
 
 CORPUS = Path(__file__).parent / "data/paths_hosts.jsonl"
@@ -72,6 +72,35 @@ def test_address_rows_of_the_corpus(row: dict[str, Any]) -> None:
     if host.endswith((".localhost", ".localdomain")):
         return
     assert ipaddress.ip_address(host) == ipaddress.ip_address(row["target"]), row["why"]
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if r["class"] == "ip"], ids=lambda row: row["id"])
+def test_addresses_inside_are_not_public_however_they_are_wrapped(row: dict[str, Any]) -> None:
+    try:
+        address = ipaddress.ip_address(row["target"])
+    except ValueError:
+        return  # no address, or one in a spelling that is refused before
+    assert is_public(address) == (row["answer"] == "allowed"), row["why"]
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("8.8.8.8", True),
+        ("::ffff:8.8.8.8", True),
+        ("64:ff9b::808:808", True),
+        ("2002:808:808::", True),
+        ("2001:0:53aa:64c:0:0:f7f7:f7f7", True),
+        ("2606:4700::1111", True),
+        ("64:ff9b:1::a00:1", False),
+        ("224.0.0.1", False),
+        ("ff02::1", False),
+        ("fe80::1", False),
+        ("2001:db8::1", False),
+    ],
+)
+def test_what_is_public(address: str, public: bool) -> None:
+    assert is_public(ipaddress.ip_address(address)) is public
 
 
 @pytest.mark.parametrize("row", rows("url"))

@@ -301,10 +301,30 @@ def test_an_unknown_action_names_the_known_ones(normalized: Normalized) -> None:
     assert problem.value.advice == "known are run, read, write, network, shell, tool"
 
 
-@pytest.mark.parametrize("workdir", ["a\0b", "x" * 300, "/proc/self/cwd"])
+@pytest.mark.parametrize("workdir", ["a\0b", "x" * 300, "/proc/self/cwd", ""])
 def test_an_impossible_workdir_is_no_request(normalized: Normalized, workdir: str) -> None:
     with pytest.raises(InvalidRequest, match=r"(?s)^`workdir` `.*` can't be used: (it|one) "):
         normalized(workdir=workdir)
+
+
+def test_a_workdir_is_there_or_the_request_is_none(tmp_path: Path, stack_of: StackOf) -> None:
+    (tmp_path / "file").write_text("")
+    options: dict[str, Any] = {"host_environment": {}, "digest": lambda name, content: ""}
+    for name in ("nowhere", "file", "file/below"):
+        request = ExecutionRequest(code="1", workdir=name)
+        why = "there is no such directory, or this user can't see it"
+        with pytest.raises(InvalidRequest, match=f"^`workdir` `{name}` can't be used: {why}$"):
+            normalize(request, stack_of(""), directory=str(tmp_path), **options)
+    here = normalize(
+        ExecutionRequest(code="1", workdir="."), stack_of(""), directory=str(tmp_path), **options
+    )
+    assert here.workdir == str(tmp_path)
+
+
+def test_a_subject_may_have_any_name(normalized: Normalized) -> None:
+    assert normalized(subject={"id": "\ud800"}).subject.id == "\ud800"
+    with pytest.raises(InvalidRequest, match="`metadata` and `subject` hold"):
+        normalized(subject={"id": "\ud800" * 70_000})
 
 
 # Inputs and tools

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from licet.record import Entry, MemoryLog, Record, canonical, from_json, leaf_hash
+from licet.record import Entry, MemoryLog, Record, canonical, from_json, leaf_hash, plain_body
 
 ENTRY = Entry(
     kind="decision",
@@ -52,6 +52,22 @@ def jcs_character(character: str) -> str:
     if character in short:
         return short[character]
     return f"\\u{ord(character):04x}" if ord(character) < 0x20 else character
+
+
+@pytest.mark.parametrize(
+    ("given", "recorded"),
+    [
+        ("é日\n\x1b", "é日\n\x1b"),
+        ("\x85\x9b\u2028\u2029", r"\x85\x9b\u2028\u2029"),
+        ("\ud800", r"\ud800"),
+        (["\u2028"], [r"\u2028"]),
+        ({"\u2028": 1}, {r"\u2028": 1}),
+    ],
+)
+def test_what_could_end_a_line_is_escaped(given: Any, recorded: Any) -> None:
+    body = plain_body({"text": given})
+    assert body == {"text": recorded}
+    assert len(canonical(body).decode().splitlines()) == 1
 
 
 @given(values)

@@ -96,6 +96,24 @@ def test_a_syntax_error_is_no_violation(code: str, line: int, message: str | Non
     assert report.syntax_error.message == message or message is None
 
 
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        ("def f(:\n    pass", "correct it at column 7: `def f(:`"),
+        ("x = 1\n    y = 2", "correct it at column 4: `    y = 2`"),
+        ("é = (1 +* 2)", "correct it at column 9: `é = (1 +* 2)`"),
+        ("a" * 500 + " = = 1", f"correct it at column 504: `…{'a' * 36} = = 1`"),
+        ("x = = 1;" + "b" * 500, f"correct it at column 5: `x = = 1;{'b' * 71}…`"),
+        ("```python\nx = 1\n```", "send the code alone, without the Markdown fence around it"),
+        ("\ufeff\ufeffx", "correct it at column 1: `\ufeffx`"),
+    ],
+)
+def test_a_syntax_error_shows_where_it_is(code: str, advice: str) -> None:
+    error = screen(code).syntax_error
+    assert error is not None
+    assert error.advice == advice
+
+
 def test_a_syntax_error_does_not_hide_deceptive_text() -> None:
     report = screen("x = = 1 # \u202e")
     assert [item.code for item in report.violations] == ["deceptive_source"]

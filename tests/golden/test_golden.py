@@ -54,6 +54,7 @@ def decided(case: dict[str, Any]) -> Decision:
         directory="/",
         host_environment={},
         digest=lambda name, content: f"{name}:{len(content)}",
+        is_directory=lambda path: True,
     )
     report = ScreenReport(
         violations=tuple(Violation(code, 1, code, "leave it out") for code in case.get("screen", ())),

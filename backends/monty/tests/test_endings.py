@@ -83,6 +83,28 @@ def test_what_monty_lacks_is_said(run: Any) -> None:
     assert (_failed(forged).type, forged.detail) == ("NotImplementedError", None)
 
 
+@pytest.mark.parametrize(
+    ("code", "lacked"),
+    [
+        ("'x'.translate({})", "str.translate"),
+        ("{}.fromkeys", "dict.fromkeys"),
+        ("import json\njson.JSONEncoder", "json.JSONEncoder"),
+        ("from dataclasses import asdict", "dataclasses.asdict"),
+        ("'x'.nosuch", None),
+        ("class A: pass\nA().translate", None),
+        ("import math\nmath.nosuch", None),
+        ("from math import nosuch", None),
+        ("raise AttributeError(\"module 'antigravity' has no attribute 'x'\")", None),
+        ("raise AttributeError(\"'copyright' object has no attribute '__class__'\")", None),
+        ("raise ValueError(\"'str' object has no attribute 'translate'\")", None),
+    ],
+)
+def test_members_that_cpython_has_are_named(code: str, lacked: str | None, run: Any) -> None:
+    outcome = run(code)
+    assert _failed(outcome).type in ("AttributeError", "ImportError", "ValueError")
+    assert outcome.detail == (lacked and f"{LACKS}`{lacked}`")
+
+
 def test_an_internal_error_of_monty_is_told_and_its_worker_dropped(run: Any, make_host: Any) -> None:
     outcome = run("raise ValueError(1)")
     assert _failed(outcome).type == "RuntimeError"

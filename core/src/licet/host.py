@@ -22,7 +22,7 @@ from typing import Any, Literal
 from licet import bodies, values
 from licet.backend import Access, GuestError, Reply, Target, Termination, ToolCall
 from licet.decide import Verdict, decide_call
-from licet.hosts import Endpoint, canonical_host
+from licet.hosts import Endpoint, canonical_host, is_public
 from licet.output import BoundedSink
 from licet.paths import PATH_MAX
 from licet.plan import ExecutionPlan
@@ -72,7 +72,16 @@ class RunHost:
     def output(self) -> Output:
         """What was written so far."""
         out, err = self._stdout, self._stderr
-        return Output(out.text(), err.text(), out.truncated, err.truncated, out.total, err.total)
+        return Output(
+            stdout=out.text(),
+            stderr=err.text(),
+            stdout_truncated=out.truncated,
+            stderr_truncated=err.truncated,
+            stdout_bytes=out.total,
+            stderr_bytes=err.total,
+            stdout_kept=out.kept(),
+            stderr_kept=err.kept(),
+        )
 
     async def access(self, access: Access) -> bool:
         """Say whether the plan opens a file access, and record the answer."""
@@ -162,7 +171,7 @@ async def _connect(wanted: Endpoint, *, named: bool) -> int:
     found = await loop.getaddrinfo(wanted.host, wanted.port, type=socket.SOCK_STREAM)
     addresses = [ipaddress.ip_address(entry[4][0]) for entry in found]
     is_literal = wanted.host in {str(address) for address in addresses}
-    if not all(address.is_global for address in addresses) and not (named and is_literal):
+    if not all(map(is_public, addresses)) and not (named and is_literal):
         raise PermissionError(
             f"`{wanted}` resolves to an address that is not public; name that address itself"
         )

@@ -21,6 +21,11 @@ ANY = "any"
 
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)", re.ASCII)
 _NUMERIC = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)", re.ASCII)
+_ENDS_IN_IPV4 = tuple(
+    map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"))
+)
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,24 @@ def with_meets(patterns: Iterable[Endpoint]) -> set[Endpoint]:
         known |= shared
         fresh = {pattern for pattern in shared if pattern.is_wide}
     return known
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address leads out to the internet, seen through every way to wrap an IPv4 one into IPv6."""
+    if isinstance(address, ipaddress.IPv6Address) and (inner := _unwrapped(address)) is not None:
+        return is_public(inner)
+    return address.is_global and not address.is_multicast
+
+
+def _unwrapped(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address inside: mapped, 6to4, Teredo, compatible, or behind a translator (NAT64)."""
+    if address.ipv4_mapped or address.sixtofour:
+        return address.ipv4_mapped or address.sixtofour
+    if address.teredo is not None:
+        return address.teredo[1]
+    if any(address in network for network in _ENDS_IN_IPV4):
+        return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+    return None
 
 
 def endpoint(text: str, *, patterns: bool = False, port_optional: bool = False) -> Endpoint:

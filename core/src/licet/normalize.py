@@ -13,6 +13,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import keyword
+import os.path
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
@@ -30,6 +31,7 @@ from licet.request import (
     Intent,
     Limits,
     NormalizedRequest,
+    Subject,
     Violation,
 )
 
@@ -51,18 +53,19 @@ def normalize(
     host_environment: Mapping[str, str],
     digest: Digest,
     resolve: paths.Resolve = paths.resolve_links,
+    is_directory: Callable[[str], bool] = os.path.isdir,
 ) -> NormalizedRequest:
     """Normalise `request` under `stack`.
 
     `directory` is the absolute directory that a missing or relative `workdir` is taken from; `digest`
-    makes a keyed digest of a named part; `resolve` resolves links.
+    makes a keyed digest of a named part; `resolve` resolves links, `is_directory` says whether one is there.
 
     Raises:
         InvalidRequest: something in the request can't be understood; the message names it.
     """
     changes: list[Change] = []
     violations: list[Violation] = []
-    workdir = _path(request.workdir or directory, directory, "workdir", resolve)
+    workdir = _workdir(request.workdir, directory, resolve, is_directory)
     limits = _limits(request.limits, stack.limits, changes)
     code = _code(request.code, limits, changes, violations)
     stdin = _stdin(request.stdin, limits, violations)
@@ -249,22 +252,35 @@ def _intent(intent: Intent, workdir: str) -> Intent:
     return Intent(intent.action, target, "declared", when="call" if intent.action == "tool" else "start")
 
 
-def _path(path: str, base: str, name: str, resolve: paths.Resolve) -> str:
+def _workdir(
+    asked: str | None, directory: str, resolve: paths.Resolve, is_directory: Callable[[str], bool]
+) -> str:
+    path = directory if asked is None else asked
     try:
-        return paths.canonical(path, base=base, resolve=resolve)
+        found = paths.canonical(path, base=directory, resolve=resolve)
+        if asked is not None and not is_directory(found):
+            raise ValueError("there is no such directory, or this user can't see it")
     except ValueError as problem:
-        raise InvalidRequest(f"`{name}` `{path}` can't be used: {problem}") from None
+        raise InvalidRequest(f"`workdir` `{path}` can't be used: {problem}") from None
+    return found
 
 
 def _check_size(request: ExecutionRequest) -> None:
     """What goes into the record as it is has to be short."""
     size = sum(len(key) + len(value) for key, value in request.metadata.items())
-    size += len(request.subject.model_dump_json())
+    size += _length(request.subject)
     if size > MOST_SAID:
         raise InvalidRequest(
             f"`metadata` and `subject` hold {size} characters, {MOST_SAID} are allowed",
             advice="pass digests or names, and keep the rest where they lead",
         )
+
+
+def _length(subject: Subject) -> int:
+    try:
+        return len(subject.model_dump_json())
+    except ValueError:  # a lone surrogate, as in an odd user name; records escape it
+        return len(repr(subject))
 
 
 def _encoded(content: str | bytes) -> bytes:

@@ -24,6 +24,12 @@ VERSION = 1
 MAX_DEPTH = 32
 """How deep the content of a record may be nested."""
 
+_ENDS_OF_LINES = {code: f"\\x{code:02x}" for code in range(0x80, 0xA0)} | {
+    0x2028: "\\u2028",
+    0x2029: "\\u2029",
+}
+"""Controls that JSON leaves as they are, and that programs which read line by line may split at."""
+
 Kind = Literal[
     "request",
     "decision",
@@ -154,8 +160,8 @@ class Plain(dict[str, Any]):
 def plain_body(body: Mapping[str, Any]) -> Plain:
     """Turn what a stage knows into what a record can hold.
 
-    Numbers with a fraction and huge ones become text, characters that UTF-8 can't hold become escapes,
-    values become mappings of their fields.
+    Numbers with a fraction and huge ones become text, characters that UTF-8 can't hold or that could pass
+    for the end of a line become escapes, values become mappings of their fields.
     """
     return Plain(_plain_mapping(body))
 
@@ -172,7 +178,7 @@ def _plain_mapping(content: Mapping[Any, Any]) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     kind = type(value)
     if kind is str:
-        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+        return value if value.isascii() else _spelled(value)
     if value is None or kind is bool or kind is Plain:
         return value
     if kind is int:
@@ -182,6 +188,10 @@ def _plain(value: Any) -> Any:
     if kind is tuple or kind is list:
         return [_plain(inner) for inner in value]
     return _plain_of_other(value, kind)
+
+
+def _spelled(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode().translate(_ENDS_OF_LINES)
 
 
 def _plain_of_other(value: Any, kind: type) -> Any:

@@ -66,7 +66,10 @@ class ToolCallMade:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What the code wrote: text within its limits, whether it was shortened, and bytes in all."""
+    """What the code wrote: text within its limits, whether it was shortened, and bytes in all.
+
+    `stdout_kept` and `stderr_kept` are the bytes behind the text: head and tail, as they were written.
+    """
 
     stdout: str = ""
     stderr: str = ""
@@ -74,6 +77,8 @@ class Output:
     stderr_truncated: bool = False
     stdout_bytes: int = 0
     stderr_bytes: int = 0
+    stdout_kept: tuple[bytes, bytes] = field(default=(b"", b""), repr=False)
+    stderr_kept: tuple[bytes, bytes] = field(default=(b"", b""), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,7 @@ class AuditPlace:
 class ExecutionResult:
     """All that a caller learns of one run.
 
+    `stdout_kept` and `stderr_kept` are the bytes behind the texts, head and tail, as they were written.
     `audit` is where the last record of the run stands, `unrecorded` why a `best_effort` trail lost any.
     """
 
@@ -116,6 +122,8 @@ class ExecutionResult:
     stderr_truncated: bool = False
     stdout_bytes: int = 0
     stderr_bytes: int = 0
+    stdout_kept: tuple[bytes, bytes] = field(default=(b"", b""), repr=False)
+    stderr_kept: tuple[bytes, bytes] = field(default=(b"", b""), repr=False)
     exit_code: int | None = None
     error: GuestError | None = None
     decision: Explanation | None = None

@@ -16,6 +16,7 @@ from licet.backend import GuestError, Termination
 from licet.output import bounded
 
 from licet_monty.bounds import Bounds
+from licet_monty.lacks import member_lacked
 
 if TYPE_CHECKING:
     from pydantic_monty import Frame
@@ -84,6 +85,8 @@ def _failed(kind: str, message: str, frames: list[Frame]) -> Ending:
             detail = _LACKS + message
         elif message.endswith(_SYNCHRONOUS):
             detail = "call tools in a loop or a comprehension, not from inside map, sorted or filter"
+    elif (lacked := member_lacked(kind, message)) is not None:
+        detail = f"{_LACKS}`{lacked}`"
     error = _error(kind, message, frames)
     return Ending(Termination.exited, exit_code=1, error=error, detail=detail, sound=True)
 

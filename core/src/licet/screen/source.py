@@ -18,6 +18,7 @@ import unicodedata
 import warnings
 from encodings.aliases import aliases as _CODECS
 
+from licet.output import bounded
 from licet.request import Violation
 from licet.screen.codes import violation
 from licet.screen.rules import words
@@ -25,6 +26,7 @@ from licet.screen.rules import words
 MAX_CHARACTERS = 1 << 20
 MAX_TOKENS = 100_000
 MAX_DOTTED_NAME = 4_000
+MAX_EXCERPT = 80
 _MAX_FIELD_COST = 1 << 31
 _SMALL = 1 << 14
 
@@ -154,7 +156,7 @@ def parse(code: str) -> ast.Module | Violation:
             if _quiet():
                 line = min(error.lineno or 1, code.count("\n") + 1)
                 message = (error.msg or "invalid syntax").split(" (<")[0]
-                return Violation("syntax_error", line, message, _advice(code))
+                return Violation("syntax_error", line, message, _advice(code, error))
         except (MemoryError, RecursionError, OverflowError):
             return violation("too_complex", None, "deeply nested code")
         except ValueError as error:
@@ -162,10 +164,14 @@ def parse(code: str) -> ast.Module | Violation:
     return violation("too_complex", None, "warnings of the parser can't be kept apart")
 
 
-def _advice(code: str) -> str:
+def _advice(code: str, error: SyntaxError) -> str:
     if code.lstrip().startswith("```"):
         return "send the code alone, without the Markdown fence around it"
-    return "correct the code"
+    text, column = (error.text or "").rstrip(), error.offset or 0
+    if not text or column < 1:
+        return "correct the code"
+    start = max(column - MAX_EXCERPT // 2, 0) if len(text) > MAX_EXCERPT else 0
+    return f"correct it at column {column}: `{'…' if start else ''}{bounded(text[start:], MAX_EXCERPT)}`"
 
 
 def _quiet() -> bool:

@@ -2,10 +2,12 @@
 
 It runs in the child, sent by the host. Rules this module keeps:
 
-- the code runs in a clean `__main__`, compiled from text, so that an encoding cookie means nothing;
+- the code runs in a `__main__` of its own, compiled from text, so that an encoding cookie means nothing; it
+  is made after the keeper froze what was there, else nothing of the code would be finalised at exit;
 - the value of a final expression statement, or the uncaught exception, is reported once, by the process
   that was started and by no fork of it;
 - an uncaught exception is printed to standard error as CPython prints it, and the exit code is 1;
+- `SystemExit` ends it as in CPython, but a number that is not 0 is never taken for success;
 - after that the interpreter shuts down as usual: threads are joined, exit handlers run, files are flushed.
 """
 
@@ -24,6 +26,7 @@ ONLY_AST = 0x400
 PARSER_ROOM = 8 << 20
 MESSAGE_LIMIT = 2000
 REPR_LIMIT = 10_000
+FAILED = 255
 
 
 def enter(settings: dict[str, Any], modules: dict[str, dict[str, Any]]) -> None:
@@ -78,9 +81,9 @@ def send(channel: int, text: str) -> None:
 def run(settings: dict[str, Any], values: dict[str, Any]) -> None:
     """Run the code of `settings`; ends by returning or by `SystemExit`."""
     report = Reporter(settings["channel"], settings["frame_limit"], values)
-    names = sys.modules["__main__"].__dict__
-    names.clear()
-    names.update(__name__="__main__", __builtins__=sys.modules["builtins"], __doc__=None, __package__=None)
+    main = sys.modules["__main__"] = type(sys)("__main__")
+    names = main.__dict__
+    names["__builtins__"] = sys.modules["builtins"]
     names.update(values["decode"](settings["inputs"], tuple, tuple))
     sys.argv = [CODE_NAME]
     if settings["recursion"] is not None:
@@ -93,13 +96,18 @@ def run(settings: dict[str, Any], values: dict[str, Any]) -> None:
             raise SyntaxError("the code is too complex for the parser") from None
         exec(body, names)
         value = None if last is None else eval(last, names)
-    except SystemExit:
-        raise
+    except SystemExit as leaving:
+        raise SystemExit(_status(leaving.code)) from None
     except BaseException as problem:
         report.error(problem)
         _print(problem)
-        sys.exit(1)
+        raise SystemExit(1) from None
     report.value(value)
+
+
+def _status(code: Any) -> Any:
+    """What the code asked to exit with; the system keeps the low byte alone, and 256 would be a success."""
+    return FAILED if isinstance(code, int) and code and not code & 0xFF else code
 
 
 def _compile(settings: dict[str, Any]) -> tuple[CodeType, CodeType | None]:

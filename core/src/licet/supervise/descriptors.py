@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import selectors
 import socket
+import stat
 from types import TracebackType
+
+_FOLDER = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_PATH"))
+_EFFECTIVE = os.access in os.supports_effective_ids
 
 
 class Descriptors:
@@ -52,16 +57,41 @@ class Descriptors:
         return self.own(os.open(os.devnull, os.O_RDONLY))
 
     def folder(self, path: str) -> int:
-        """Open a directory, so that what is entered later is what was looked at now.
+        """Open the directory at an absolute path, so that what is entered later is what was looked at now.
+
+        No symbolic link is followed on the way: whoever exchanges a name for one gets nothing opened.
 
         Raises:
-            OSError: it is none, or may not be opened.
-            ValueError: the path contains a NUL.
+            OSError: it is none, may not be entered, or a symbolic link leads there.
+            ValueError: the path is not absolute, or contains a NUL.
         """
-        return self.own(os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)))
+        if not path.startswith("/"):
+            raise ValueError("it is not absolute")
+        here = os.open("/", _FOLDER)
+        try:
+            for name in path.split("/"):
+                if name:
+                    above, here = here, _step(here, name)
+                    os.close(above)
+            if not os.access(".", os.X_OK, dir_fd=here, effective_ids=_EFFECTIVE):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except BaseException:
+            os.close(here)
+            raise
+        return self.own(here)
 
     def selector(self) -> selectors.BaseSelector:
         """Return a new selector."""
         selector = selectors.DefaultSelector()
         self._selectors.append(selector)
         return selector
+
+
+def _step(above: int, name: str) -> int:
+    """Open the directory `name` inside `above`."""
+    try:
+        return os.open(name, _FOLDER, dir_fd=above)
+    except NotADirectoryError:
+        if stat.S_ISLNK(os.lstat(name, dir_fd=above).st_mode):
+            raise OSError(errno.ELOOP, "a symbolic link is on the way") from None
+        raise
