@@ -80,7 +80,7 @@ def seat(entry: Entry, *, log: str, seq: int, prev: str, writer: Mapping[str, An
 
 
 def _flat(entry: Entry, log: str, seq: int, prev: str, writer: Mapping[str, Any]) -> dict[str, Any]:
-    content = {
+    content: dict[str, Any] = {
         "log": log,
         "seq": seq,
         "prev": prev,
@@ -91,8 +91,12 @@ def _flat(entry: Entry, log: str, seq: int, prev: str, writer: Mapping[str, Any]
         "mono_ns": str(entry.mono_ns),
         "body": entry.body if type(entry.body) is Plain else dict(entry.body),
     }
-    optional = {"phase": entry.phase, "trace_id": entry.trace_id, "span_id": entry.span_id}
-    content.update((key, value) for key, value in optional.items() if value is not None)
+    if entry.phase is not None:
+        content["phase"] = entry.phase
+    if entry.trace_id is not None:
+        content["trace_id"] = entry.trace_id
+    if entry.span_id is not None:
+        content["span_id"] = entry.span_id
     return content
 
 
@@ -162,10 +166,11 @@ def _plain_mapping(content: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     kind = type(value)
-    if kind is str:
-        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
-    if value is None or kind is bool or kind is Plain:
+    if kind in _UNCHANGED:
         return value
+    if isinstance(value, str):
+        text = value if kind is str else str.__str__(value)
+        return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
     if kind is int:
         return value if -(2**53) < value < 2**53 else hex(value)
     if kind is dict:
@@ -175,9 +180,10 @@ def _plain(value: Any) -> Any:
     return _plain_of_other(value, kind)
 
 
+_UNCHANGED = frozenset({bool, type(None), Plain})
+
+
 def _plain_of_other(value: Any, kind: type) -> Any:
-    if isinstance(value, str):
-        return _plain(str.__str__(value))
     if isinstance(value, float):
         return repr(float(value))
     if is_dataclass(value) and not isinstance(value, type):
@@ -204,7 +210,7 @@ def leaf_hash(line: bytes) -> str:
 
 def _check(value: Any, depth: int = 0) -> None:
     kind = type(value)
-    if kind is str or value is None or kind is bool or kind is Plain:
+    if kind in _NO_DOUBT:
         return
     if kind is int:
         if not -(2**53) < value < 2**53:
@@ -216,13 +222,17 @@ def _check(value: Any, depth: int = 0) -> None:
         for key, inner in value.items():
             if type(key) is not str or not key.isascii():
                 raise ValueError(f"key `{key!r}` of a record is not ASCII text")
-            if type(inner) is not str:
+            if type(inner) not in _NO_DOUBT:
                 _check(inner, depth + 1)
     elif kind is list or kind is tuple:
         for inner in value:
             _check(inner, depth + 1)
     else:
         raise ValueError(f"a record can't hold a `{kind.__name__}`")
+
+
+_NO_DOUBT = _UNCHANGED | {str}
+"""Types whose values a record holds as they are; half a surrogate pair is found when the text is written."""
 
 
 def _field(content: Mapping[str, Any], key: str, kind: type, *, required: bool = True) -> Any:

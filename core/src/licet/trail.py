@@ -55,6 +55,8 @@ class Trail:
         self._tracer: Tracer | None = telemetry.tracer()
         self._span: Span | None = None
         self._context: Context | None = None
+        self._trace_id: str | None = None
+        self._span_id: str | None = None
 
     def __enter__(self) -> Self:
         if self._tracer is not None:
@@ -62,6 +64,8 @@ class Trail:
 
             self._span = self._tracer.start_span(telemetry.RUN, attributes={telemetry.RUN_ID: self.run_id})
             self._context = trace.set_span_in_context(self._span)
+            if (own := self._span.get_span_context()).is_valid:
+                self._trace_id, self._span_id = f"{own.trace_id:032x}", f"{own.span_id:016x}"
         return self
 
     def __exit__(
@@ -73,7 +77,6 @@ class Trail:
     def step(self, kind: Kind, body: Mapping[str, Any], *, phase: Phase | None = None) -> None:
         """Note that a stage is done; its span reaches from the stage before it to now."""
         now = time.time_ns()
-        trace_id, span_id = self._ids()
         entry = Entry(
             kind=kind,
             run_id=self.run_id,
@@ -81,8 +84,8 @@ class Trail:
             time=_rfc3339(now),
             mono_ns=time.monotonic_ns(),
             phase=phase,
-            trace_id=trace_id,
-            span_id=span_id,
+            trace_id=self._trace_id,
+            span_id=self._span_id,
         )
         self._noted.append(_Noted(entry, self._mark_ns, now))
         self._mark_ns = now
@@ -106,14 +109,10 @@ class Trail:
             self.lost = problem
             self._gaps.lost(len(noted))
             return
-        self._gaps.recorded()
+        if missing:
+            self._gaps.recorded(missing)
         self.last = records[-1]
         self._emit(noted, records[-len(noted) :])
-
-    def _ids(self) -> tuple[str | None, str | None]:
-        if self._span is None or not (context := self._span.get_span_context()).is_valid:
-            return None, None
-        return f"{context.trace_id:032x}", f"{context.span_id:016x}"
 
     def _emit(self, noted: list[_Noted], records: tuple[Record, ...]) -> None:
         if self._tracer is None or self._span is None or not self._span.is_recording():
