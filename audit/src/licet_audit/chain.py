@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from licet.record import Entry, Record, canonical, seat
+from licet.plain import canonical
+from licet.record import Entry, Record, seat
 
 MAX_LINE = 4 * 2**20  # bytes, newline included; a longer line is no record
 

@@ -22,7 +22,8 @@ from typing import Any
 
 from licet.errors import AuditUnavailable, EntryRefused
 from licet.files import open_plain, sync_directory
-from licet.record import Entry, Record, plain_body
+from licet.plain import plain_body
+from licet.record import Entry, Record
 from licet.state import StateDirectory, failures, unavailable
 
 from licet_audit import heads, recovery, segments
