@@ -8,7 +8,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -35,7 +35,7 @@ def request(normalized: NormalizedRequest) -> dict[str, Any]:
         "tools": sorted(normalized.tools),
         "environment": sorted(normalized.environment),
         "workdir": normalized.workdir,
-        "limits": _counted(normalized.limits.stated()),
+        "limits": normalized.limits.stated(),
         "intents": None if normalized.intents is None else [str(intent) for intent in normalized.intents],
         "changes": normalized.changes,
         "metadata": normalized.metadata,
@@ -83,7 +83,7 @@ def selection(selected: Selection) -> dict[str, Any]:
             {"name": c.name, "satisfies": c.satisfies, "blockers": [_shortfall(b) for b in c.blockers]}
             for c in selected.candidates
         ],
-        "required": {str(control): asked.level for control, asked in chosen.requirements.items()}
+        "required": {control: asked.level for control, asked in chosen.requirements.items()}
         if chosen
         else {},
         "plan_digest": chosen.plan_digest if chosen else None,
@@ -119,7 +119,7 @@ def result(
         "success": outcome.succeeded,
         "exit_code": outcome.exit_code,
         "error": {"type": error.type, "line": error.line} if error else None,
-        "usage": _counted({name: getattr(outcome.usage, name) for name in outcome.usage.__slots__}),
+        "usage": outcome.usage,
         "stdout_bytes": output.stdout_bytes,
         "stderr_bytes": output.stderr_bytes,
         "stdout_truncated": output.stdout_truncated,
@@ -136,11 +136,6 @@ def result(
 def refusal(termination: Termination, detail: str) -> dict[str, Any]:
     """A run that ended before anything ran."""
     return {"termination": termination, "success": False, "detail": detail, "executed": False}
-
-
-def _counted(numbers: Mapping[str, float | int | None]) -> dict[str, str | int | None]:
-    """Numbers by name as a record holds them: one with a fraction is text."""
-    return {name: repr(one) if isinstance(one, float) else one for name, one in numbers.items()}
 
 
 def _shortfall(blocker: Blocker) -> str:

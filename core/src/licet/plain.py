@@ -9,12 +9,9 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from enum import Enum
 from functools import cache
-from math import isfinite
 from typing import Any
 
 import orjson
@@ -31,127 +28,66 @@ def canonical(value: Any) -> bytes:
             nesting deeper than `MAX_DEPTH`, or something that is no JSON.
     """
     _check(value)
-    return written(value)
-
-
-def written(content: Any) -> bytes:
-    """The canonical form of content of known make, in which a `part` may stand.
-
-    Raises:
-        ValueError: a lone surrogate, or something that is no JSON.
-    """
     try:
-        return orjson.dumps(content, option=orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER)
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except TypeError as problem:  # what JSONEncodeError is
         raise ValueError(f"a record can't hold this: {problem}") from None
 
 
-def part(content: Mapping[str, Any]) -> orjson.Fragment:
-    """`content` as a part of something else, spelled now if it is not yet.
-
-    Raises:
-        ValueError: as for `canonical`.
-    """
-    if type(content) is Plain:
-        return orjson.Fragment(content.spelled)
-    _check(whole := dict(content), depth=1)
-    return orjson.Fragment(written(whole))
-
-
-class Plain(Mapping[str, Any]):
-    """Content that has a canonical form, `spelled`; it is read only where somebody looks into it."""
-
-    __slots__ = ("_content", "spelled")
-
-    def __init__(self, spelled: bytes) -> None:
-        self.spelled = spelled
-        self._content: dict[str, Any] | None = None
-
-    def _read(self) -> dict[str, Any]:
-        if self._content is None:
-            self._content = orjson.loads(self.spelled)
-        return self._content
-
-    def __getitem__(self, key: str) -> Any:
-        return self._read()[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._read())
-
-    def __len__(self) -> int:
-        return len(self._read())
-
-    def __repr__(self) -> str:
-        return repr(self._read())
+class Plain(dict[str, Any]):
+    """Content that `plain_body` made, so that it need not be checked again."""
 
 
 def plain_body(body: Mapping[str, Any]) -> Plain:
     """Turn what a stage knows into what a record can hold.
 
-    Numbers with a fraction and huge ones become text, one that is no number becomes null, characters that
-    UTF-8 can't hold become escapes, values become mappings of their fields.
+    Numbers with a fraction and huge ones become text, characters that UTF-8 can't hold become escapes,
+    values become mappings of their fields.
     """
-    try:
-        spelled = orjson.dumps(body, default=_fields, option=_AS_IT_IS)
-    except TypeError:  # what JSONEncodeError is
-        return _translated(body)
-    doubtful = not spelled.isascii() or _FRACTION.search(spelled)
-    return _translated(body) if doubtful else Plain(spelled)
+    return Plain(_plain_mapping(body))
 
 
-_AS_IT_IS = (
-    orjson.OPT_SORT_KEYS
-    | orjson.OPT_STRICT_INTEGER
-    | orjson.OPT_PASSTHROUGH_DATACLASS  # its fields would not be sorted
-    | orjson.OPT_PASSTHROUGH_DATETIME
-)
-_FRACTION = re.compile(rb'(?:":|[,\[])-?[0-9]+[.eE]')
-"""What looks like a number with a fraction, and may be part of a text."""
+def _plain_mapping(content: Mapping[Any, Any]) -> dict[str, Any]:
+    return {
+        key if type(key) is str and key.isascii() else ascii_key(str(key)): (
+            inner if type(inner) is str and inner.isascii() else _plain(inner)
+        )
+        for key, inner in content.items()
+    }
 
 
-def _fields(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     kind = type(value)
-    if kind is Plain:
-        return part(value)
+    if kind in _UNCHANGED:
+        return value
+    if isinstance(value, str):
+        text = value if kind is str else str.__str__(value)
+        return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+    if kind is int:
+        return value if -(2**53) < value < 2**53 else hex(value)
+    if kind is dict:
+        return _plain_mapping(value)
+    if kind is tuple or kind is list:
+        return [_plain(inner) for inner in value]
+    return _plain_of_other(value, kind)
+
+
+_UNCHANGED = frozenset({bool, type(None), Plain})
+
+
+def _plain_of_other(value: Any, kind: type) -> Any:
+    if isinstance(value, float):
+        return repr(float(value))
     if is_dataclass(kind):
-        return {name: getattr(value, name) for name in _field_names(kind)}
-    raise TypeError
-
-
-def _translated(body: Mapping[str, Any]) -> Plain:
-    """The same, value by value."""
-    return Plain(orjson.dumps(_plain_mapping(body), option=orjson.OPT_SORT_KEYS))
+        return {name: _plain(getattr(value, name)) for name in _field_names(kind)}
+    if isinstance(value, Mapping):
+        return _plain_mapping(value)
+    return _plain(sorted(map(str, value)) if isinstance(value, (set, frozenset)) else str(value))
 
 
 @cache
 def _field_names(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
-
-
-def _plain_mapping(content: Mapping[Any, Any]) -> dict[str, Any]:
-    return {ascii_key(str(key)): _plain(inner) for key, inner in content.items()}
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, Enum):
-        return _plain(value.value)
-    if isinstance(value, str):
-        return str.__str__(value).encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, int):
-        return int(value) if -(2**53) < value < 2**53 else hex(value)
-    if isinstance(value, float):
-        return repr(float(value)) if isfinite(value) else None
-    if isinstance(value, Mapping):
-        return _plain_mapping(value)
-    if isinstance(value, (set, frozenset)):
-        return _plain(sorted(map(str, value)))
-    if isinstance(value, (tuple, list)):
-        return [_plain(inner) for inner in value]
-    if is_dataclass(kind := type(value)):
-        return {name: _plain(getattr(value, name)) for name in _field_names(kind)}
-    return _plain(str(value))
 
 
 def ascii_key(key: str) -> str:
@@ -182,5 +118,5 @@ def _check(value: Any, depth: int = 0) -> None:
         raise ValueError(f"a record can't hold a `{kind.__name__}`")
 
 
-_NO_DOUBT = frozenset({str, bool, type(None)})
+_NO_DOUBT = _UNCHANGED | {str}
 """Types whose values a record holds as they are; half a surrogate pair is found when the text is written."""

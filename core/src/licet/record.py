@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from licet.errors import AuditUnavailable, UsageError
-from licet.plain import part, written
+from licet.plain import Plain, canonical
 
 VERSION = 1
 
@@ -61,8 +61,7 @@ class Record:
 
     def as_json(self) -> dict[str, Any]:
         """The record as it is written: one flat object; what is None is left out."""
-        body, writer = dict(self.entry.body), dict(self.writer)
-        return _flat(self.entry, self.v, self.log, self.seq, self.prev, body, writer)
+        return _flat(self.entry, self.v, self.log, self.seq, self.prev, self.writer)
 
 
 def seat(entry: Entry, *, log: str, seq: int, prev: str, writer: Mapping[str, Any]) -> tuple[Record, bytes]:
@@ -71,22 +70,22 @@ def seat(entry: Entry, *, log: str, seq: int, prev: str, writer: Mapping[str, An
     Raises:
         ValueError: the entry has no canonical form.
     """
-    line = written(_flat(entry, VERSION, log, seq, prev, part(entry.body), part(writer)))
+    line = canonical(_flat(entry, VERSION, log, seq, prev, writer))
     return Record(log, seq, prev, writer, entry, leaf=leaf_hash(line)), line
 
 
-def _flat(entry: Entry, v: int, log: str, seq: int, prev: str, body: Any, writer: Any) -> dict[str, Any]:
+def _flat(entry: Entry, v: int, log: str, seq: int, prev: str, writer: Mapping[str, Any]) -> dict[str, Any]:
     content = {
         "v": v,
         "log": log,
         "seq": seq,
         "prev": prev,
-        "writer": writer,
+        "writer": writer if type(writer) is Plain else dict(writer),
         "kind": entry.kind,
         "run_id": entry.run_id,
         "time": entry.time,
         "mono_ns": str(entry.mono_ns),
-        "body": body,
+        "body": entry.body if type(entry.body) is Plain else dict(entry.body),
     }
     if entry.phase is not None:
         content["phase"] = entry.phase

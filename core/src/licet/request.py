@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from licet import units
 from licet.contract import Control, Level
@@ -145,7 +145,7 @@ class Subject(_Frozen):
     type: str = "user"
     id: str = "unknown"
     groups: tuple[str, ...] = ()
-    properties: Mapping[str, str | int | FiniteFloat | bool] = Field(default_factory=dict)
+    properties: Mapping[str, str | int | float | bool] = Field(default_factory=dict)
     tenant: str | None = None
     session: str | None = None
     on_behalf_of: str | None = None
