@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -260,9 +260,13 @@ def _checked(outcome: Outcome, name: str) -> Outcome:
     if exited != isinstance(outcome.exit_code, int) or (outcome.exit_code == 0 and outcome.error is not None):
         raise BackendError(f"backend `{name}` returned an outcome that contradicts itself")
     error = outcome.error
-    return replace(
-        outcome,
+    return Outcome(
+        termination=outcome.termination,
+        exit_code=outcome.exit_code,
+        value=outcome.value,
+        value_repr=outcome.value_repr,
         error=error and GuestError(bounded(error.type, 200), bounded(error.message, 10_000), error.line),
+        usage=outcome.usage,
         configured=_short(outcome.configured),
         observed=_short(outcome.observed),
         detail=outcome.detail and bounded(outcome.detail, 1000),

@@ -359,7 +359,7 @@ def _no_digest(name: str, content: bytes) -> str:
 
 def _current_directory() -> str:
     try:
-        return str(Path.cwd())
+        return os.getcwd()  # noqa: PTH109 (a Path is made to be taken apart again)
     except FileNotFoundError:
         raise InvalidRequest("the current directory is gone", advice="change into one that exists") from None
 

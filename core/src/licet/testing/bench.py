@@ -21,9 +21,9 @@ from licet import plan as plans
 from licet.backend import Backend, Descriptor, Language, Outcome, execute
 from licet.plan import ExecutionPlan, Opened
 from licet.request import DEFAULT_LIMITS
-from licet.runtime import new_run_id
 from licet.screen import screen
 from licet.testing.host import RecordingHost
+from licet.ulid import new_run_id
 
 _LASTS_S = 6
 

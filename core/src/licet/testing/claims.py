@@ -21,8 +21,9 @@ from licet.probe.attack import Attack, Proof, Scenario
 from licet.probe.attacks import ATTACKS, here
 from licet.probe.prober import Prober
 from licet.probe.results import ProbeOutcome, ProbeResult
-from licet.probe.scene import Scene, Targets
+from licet.probe.scene import Scene
 from licet.probe.standing import claims, covers
+from licet.probe.targets import Targets
 from licet.requirements import openable
 from licet.testing.bench import Bench, Ran
 from licet.testing.verdict import refusal, two_faced
