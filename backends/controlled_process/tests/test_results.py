@@ -85,12 +85,12 @@ def test_a_traceback_reads_as_cpython_writes_it(run: Run) -> None:
     ran = run("def f():\n    1/0\ntry:\n    f()\nexcept Exception as e:\n    raise KeyError('k') from e")
     assert ran.stderr == (
         "Traceback (most recent call last):\n"
-        '  File "<code>", line 4, in <module>\n'
-        '  File "<code>", line 2, in f\n'
+        '  File "<string>", line 4, in <module>\n'
+        '  File "<string>", line 2, in f\n'
         "ZeroDivisionError: division by zero\n"
         "\nThe above exception was the direct cause of the following exception:\n\n"
         "Traceback (most recent call last):\n"
-        '  File "<code>", line 6, in <module>\n'
+        '  File "<string>", line 6, in <module>\n'
         "KeyError: 'k'\n"
     )
 
@@ -190,7 +190,7 @@ def test_the_interpreter_is_isolated(run: Run, tmp_path: Any) -> None:
         " os.getcwd() in sys.path, '' in sys.path, 'site' in sys.modules, os.getcwd(), sys.argv]"
     )
     ran = run(code)
-    assert ran.outcome.value == [1, 1, 1, 1, False, False, False, str(tmp_path), ["<code>"]]
+    assert ran.outcome.value == [1, 1, 1, 1, False, False, False, str(tmp_path), ["<string>"]]
 
 
 def test_only_streams_and_the_channel_are_inherited(run: Run) -> None:

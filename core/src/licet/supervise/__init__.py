@@ -20,6 +20,7 @@ from licet.lazy import attribute_importer
 if TYPE_CHECKING:
     from licet.supervise.aio import run
     from licet.supervise.kernel import can_confine_signals, can_move_cgroups, keeper_shortfall
+    from licet.supervise.launcher import Launcher
     from licet.supervise.probe import Interpreter, InterpreterStatus, probe_interpreter
     from licet.supervise.process import GRACE, OnOutput, run_blocking
     from licet.supervise.spec import Fault, ProcessOutcome, Program, Reason, Report, Snippet, Spec, Used
@@ -30,6 +31,7 @@ __all__ = [
     "Fault",
     "Interpreter",
     "InterpreterStatus",
+    "Launcher",
     "OnOutput",
     "ProcessOutcome",
     "Program",
@@ -52,6 +54,7 @@ _HOMES = {
     "GRACE": "process",
     "Interpreter": "probe",
     "InterpreterStatus": "probe",
+    "Launcher": "launcher",
     "OnOutput": "process",
     "ProcessOutcome": "spec",
     "Program": "spec",
