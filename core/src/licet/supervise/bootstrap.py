@@ -84,10 +84,11 @@ def command(interpreter: str, *ends: int) -> list[str]:
 def keeper_message(spec: Spec, *, fresh: bool, idle: float | None) -> bytes:
     """Return what makes a `fresh` interpreter the keeper of a run, or gives a keeper its next one.
 
-    It stays for `idle` seconds after the run, or not at all.
+    With `idle`, it waits for so many seconds after the run, and the code gets another interpreter; else the
+    code goes on in a fork of this one.
     """
     argv = list(spec.work.argv) if isinstance(spec.work, Program) else None
-    if argv is None and not fresh:
+    if argv is None and idle is not None:
         argv = command(spec.interpreter)
     settings = {
         "limits": _limits(spec),
@@ -99,7 +100,8 @@ def keeper_message(spec: Spec, *, fresh: bool, idle: float | None) -> bytes:
     }
     if not fresh:
         return _frame(marshal.dumps(settings))
-    return _pack(_KEEPER if idle is None else _LASTING_KEEPER, spec.interpreter, settings)
+    modules, interpreter = (_KEEPER, spec.interpreter) if idle is None else (_LASTING_KEEPER, sys.executable)
+    return _pack(modules, interpreter, settings)
 
 
 def guest_message(spec: Spec) -> bytes:

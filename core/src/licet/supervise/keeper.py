@@ -7,10 +7,10 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from licet.supervise import bootstrap, tree
-from licet.supervise.birth import Birth
 from licet.supervise.descriptors import Descriptors
 
 PATIENCE = 2.0
@@ -28,17 +28,20 @@ class Ends(NamedTuple):
 
 
 class Keeper:
-    """Keeps one run at a time; `fresh` until it was given a second one.
+    """Keeps one run, or with `idle` one after the other, waiting so many seconds for each.
+
+    `fresh` is False once it was given a second run.
 
     Raises:
         OSError, ValueError: the interpreter can't be started.
     """
 
-    def __init__(self, birth: Birth, ends: Ends) -> None:
-        self.birth = birth
+    def __init__(
+        self, interpreter: str, environment: Mapping[str, str], ends: Ends, idle: float | None = None
+    ) -> None:
+        self.idle = idle
         self.fresh = True
-        ours, theirs = socket.socketpair()
-        self._control = ours
+        self._control, theirs = socket.socketpair()
         with Descriptors() as fds:
             control = fds.own(theirs.detach())
             # readable once this process is dead, whoever else holds the socket
@@ -46,21 +49,21 @@ class Keeper:
             passed = (control, ends.channel, ends.workdir, *host)
             try:
                 self._process = subprocess.Popen(
-                    bootstrap.command(birth.interpreter, *passed),
+                    bootstrap.command(interpreter, *passed),
                     stdin=ends.stdin,
                     stdout=ends.stdout,
                     stderr=ends.stderr,
-                    env=dict(birth.environment),
+                    env=dict(environment),
                     cwd="/",
                     close_fds=True,
                     pass_fds=passed,
                     start_new_session=True,
                 )
             except BaseException:
-                ours.close()
+                self.forget()
                 raise
         self.pid = self._process.pid
-        self.control = ours.fileno()
+        self.control = self._control.fileno()
         tree.forbid_core_dumps(self.pid)
 
     def ask(self, ends: Ends) -> bool:

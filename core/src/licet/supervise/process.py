@@ -15,12 +15,9 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
-from typing import Literal, TypeGuard
+from typing import Literal
 
 from licet.supervise import bootstrap, tree
-from licet.supervise.birth import Birth, inheritance
 from licet.supervise.channel import Channel
 from licet.supervise.descriptors import Descriptors
 from licet.supervise.keeper import PATIENCE, Ends, Keeper
@@ -59,14 +56,14 @@ def _run_once(
     spec: Spec, on_output: OnOutput, stop: Stop | None, launcher: Launcher | None, began: float
 ) -> ProcessOutcome:
     with Descriptors() as fds:
-        run = _Run(spec, on_output, stop, fds, began)
+        run = _Run(spec, on_output, stop, launcher, fds, began)
         try:
-            run.launch(launcher)
+            run.launch()
             run.loop()
         except _Unlaunched as problem:
             return ProcessOutcome(Reason.launch_failed, detail=str(problem))
         finally:
-            run.part(launcher)
+            run.part()
         if run.raised is not None:
             raise run.raised
         return run.outcome()
@@ -84,11 +81,20 @@ class _Run:
     """The state of one run. Each `_on_…` method handles one descriptor that became ready."""
 
     def __init__(
-        self, spec: Spec, on_output: OnOutput, stop: Stop | None, fds: Descriptors, began: float
+        self,
+        spec: Spec,
+        on_output: OnOutput,
+        stop: Stop | None,
+        launcher: Launcher | None,
+        fds: Descriptors,
+        began: float,
     ) -> None:
         self.spec = spec
         self.on_output = on_output
         self.stop = stop
+        # no keeper may last that the code can reach, or that would look an interpreter up in the workdir
+        may_last = spec.confine_signals and os.path.isabs(spec.interpreter)  # noqa: PTH117
+        self.launcher = launcher if may_last else None
         self.fds = fds
         self.wires = Wires(fds)
         self.channel = Channel(bootstrap.FRAME_LIMIT)
@@ -112,7 +118,7 @@ class _Run:
 
     # -- start
 
-    def launch(self, launcher: Launcher | None) -> None:
+    def launch(self) -> None:
         """Have a keeper started that owns its ends of everything, and register ours."""
         fds = self.fds
         orders = bootstrap.guest_message(self.spec)
@@ -122,38 +128,28 @@ class _Run:
         channel, channel_child = fds.socketpair()
         stdin, stdin_child = (-1, fds.null()) if not self.spec.stdin else reversed(fds.pipe())
         ends = Ends(stdin_child, out_child, err_child, channel_child, workdir)
-        self.keeper = keeper = self._find_keeper(ends, launcher)
+        self.keeper = keeper = self._find_keeper(ends)
         for fd in ends:
             fds.close(fd)
         self.wires.drain_to(out, lambda: self._on_output("stdout", out))
         self.wires.drain_to(err, lambda: self._on_output("stderr", err))
         self.wires.drain_to(channel, lambda: self._on_channel(channel), orders)
-        idle = launcher.idle if self._lasts(launcher) else None
-        message = bootstrap.keeper_message(self.spec, fresh=keeper.fresh, idle=idle)
+        message = bootstrap.keeper_message(self.spec, fresh=keeper.fresh, idle=keeper.idle)
         self.wires.listen(keeper.control, lambda: self._on_control(keeper), message)
         if self.spec.stdin:
             self.wires.feed(stdin, self.spec.stdin)
         if self.stop is not None:
             self.wires.listen(self.stop.fileno(), self._on_stop)
 
-    def _lasts(self, launcher: Launcher | None) -> TypeGuard[Launcher]:
-        """Whether the keeper may wait for another run after this one: never one that the code can reach."""
-        reachable = not self.spec.confine_signals or not Path(self.spec.interpreter).is_absolute()
-        return launcher is not None and launcher.idle is not None and not reachable
-
-    def _find_keeper(self, ends: Ends, launcher: Launcher | None) -> Keeper:
-        spec, waiting = self.spec, None
-        birth = Birth(spec.interpreter, dict(spec.environment))
-        if self._lasts(launcher):
-            birth = replace(birth, inherited=inheritance())
-            waiting = launcher.take(birth)
-        if waiting is not None:
-            if waiting.ask(ends):
-                self.taken, self.take_until = False, time.monotonic() + PATIENCE
-                return waiting
-            waiting.dismiss()
+    def _find_keeper(self, ends: Ends) -> Keeper:
+        keeper = self.launcher.find(ends) if self.launcher is not None else None
+        if keeper is not None:
+            self.taken = keeper.fresh
+            self.take_until = None if keeper.fresh else time.monotonic() + PATIENCE
+            return keeper
+        spec = self.spec
         try:
-            return Keeper(birth, ends)
+            return Keeper(spec.interpreter, spec.environment, ends)
         except (OSError, ValueError) as problem:
             why = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
             raise _Unlaunched(f"`{spec.interpreter}` can't be started: {why.lower()}") from None
@@ -292,16 +288,16 @@ class _Run:
 
     # -- the end
 
-    def part(self, launcher: Launcher | None) -> None:
-        """Let the keeper wait for another run, or wait for its end, killing it if it has not told of one."""
+    def part(self) -> None:
+        """Wait for the end of the keeper, unless it may wait for another run."""
         if self.keeper is None:
-            return
-        if self._lasts(launcher) and self.status is not None and self.cause is None and self.raised is None:
-            launcher.put(self.keeper)
             return
         if not self.over:
             self._abandon("the supervision of the run failed")
-        self.keeper.wait()
+        if self.launcher is not None and self.keeper.idle is not None:
+            self.launcher.part(self.keeper, well=self.status is not None and self.cause is None)
+        else:
+            self.keeper.wait()
 
     def outcome(self) -> ProcessOutcome:
         """Say what happened."""

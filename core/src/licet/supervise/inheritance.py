@@ -1,15 +1,12 @@
-"""What a child of this process takes from it at birth.
+"""What a child of this process takes over from it at birth, beside its program, environment and descriptors.
 
-Rules this module keeps: two births that are equal give processes that nobody can tell apart, as far as this
-can be seen; a Landlock domain can't.
+Rules this module keeps: where two answers are equal, children that were started then can't be told apart, as
+far as it can be seen; a Landlock domain can't.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 _THREAD = Path("/proc/thread-self")
@@ -26,21 +23,11 @@ _STATUS = (
     b"Mems_",
 )
 _NAMESPACES = ("mnt", "net", "user", "ipc", "uts", "cgroup")
+_LIMITS = range(16)  # every one that Linux has
 
 
-@dataclass(frozen=True, slots=True)
-class Birth:
-    """A program, its environment, and what is `inherited` beside them."""
-
-    interpreter: str
-    environment: Mapping[str, str]
-    inherited: object = None
-
-
-def inheritance() -> object:
-    """Rights, limits, umask, ignored signals, processors, control groups, namespaces, root, priority."""
-    if sys.platform != "linux":
-        return None
+def inheritance() -> tuple[object, ...]:
+    """Rights, limits, umask, ignored signals, processors, groups, namespaces, root, priority (on Linux)."""
     import resource
 
     status = (_THREAD / "status").read_bytes().split(b"\n")
@@ -54,6 +41,3 @@ def inheritance() -> object:
         os.sched_getscheduler(0),
         [resource.getrlimit(limit) for limit in _LIMITS],
     )
-
-
-_LIMITS = range(16)
