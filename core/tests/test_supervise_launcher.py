@@ -97,21 +97,34 @@ def test_runs_of_other_environments_directories_and_interpreters_share_it(
         folder.mkdir()
         assert value(
             launcher, code, environment=environment, workdir=str(folder), interpreter=interpreter
-        ) == [keeper, environment, "".join(f"{k}={v}\0" for k, v in environment.items()), str(folder), interpreter]
+        ) == [
+            keeper,
+            environment,
+            "".join(f"{k}={v}\0" for k, v in environment.items()),
+            str(folder),
+            interpreter,
+        ]
+
+
+STATE = """
+import os, signal
+fds = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if int(fd) < 10]
+[
+    sorted(fd.partition(":")[0] for fd in fds if "/fd" not in fd),
+    os.umask(0o22),
+    sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
+    [number for number in range(1, 65) if signal.getsignal(number) == signal.SIG_IGN],
+    os.nice(0),
+    os.getsid(0) == os.getpid(),
+]
+"""
 
 
 def test_nothing_of_a_run_reaches_the_next(launcher: Launcher) -> None:
-    look = (
-        "import gc, os, signal, sys\n"
-        "fds = {name: os.readlink(f'/proc/self/fd/{name}').split(':')[0] for name in os.listdir('/proc/self/fd')"
-        " if os.path.exists(f'/proc/self/fd/{name}')}\n"
-        "[sorted(fds.values()), os.umask(0o22), sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())),"
-        " [n for n in range(1, 65) if signal.getsignal(n) == signal.SIG_IGN], os.nice(0), os.getsid(0) == os.getpid()]"
-    )
-    first = value(launcher, look)
+    first = value(launcher, STATE)
     start(launcher, "import os, resource, signal\nos.umask(0)\nos.nice(5)\nsignal.alarm(1)\nleft = 1")
     start(launcher, "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))", memory=1 << 30)
-    assert value(launcher, look) == first
+    assert value(launcher, STATE) == first
     assert value(launcher, "import resource\nresource.getrlimit(resource.RLIMIT_AS)[0]") == -1
     hashes = {value(launcher, "hash('a')") for _ in range(3)}
     places = {value(launcher, "id(object)") for _ in range(3)}
@@ -119,20 +132,30 @@ def test_nothing_of_a_run_reaches_the_next(launcher: Launcher) -> None:
     assert value(launcher, "'left' in globals()") is False
 
 
+INHERITED = """
+import os, resource, sys
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+keys = "Umask Uid Gid Groups SigIgn SigBlk CapEff CapBnd NoNewPrivs Seccomp Cpus_allowed".split()
+[
+    [status[key] for key in keys],
+    [resource.getrlimit(number) for number in range(16)],
+    os.nice(0),
+    open("/proc/self/cgroup").read(),
+    sys.flags[:],
+    sys.path,
+    sys.argv,
+    dict(os.environ),
+]
+"""
+
+
 def test_it_is_as_a_process_started_by_itself(launcher: Launcher) -> None:
-    look = (
-        "import os, resource, sys\n"
-        "status = dict(line.split(':', 1) for line in open('/proc/self/status'))\n"
-        "[[status[key] for key in ('Umask', 'Uid', 'Gid', 'Groups', 'SigIgn', 'SigBlk', 'CapEff', 'NoNewPrivs')],"
-        " [resource.getrlimit(n) for n in range(16)], os.nice(0), sorted(os.sched_getaffinity(0)),"
-        " open('/proc/self/cgroup').read(), sys.flags[:], sys.path, sys.argv, os.environ.copy()]"
-    )
     by_itself = run_blocking(
-        Spec(Snippet(look), "/", confine_signals=True, environment={"A": "1"}), lambda stream, data: True
+        Spec(Snippet(INHERITED), "/", confine_signals=True, environment={"A": "1"}), lambda stream, data: True
     )
     assert by_itself.report.value is not None
     for _ in range(2):
-        assert value(launcher, look, environment={"A": "1"}) == by_itself.report.value
+        assert value(launcher, INHERITED, environment={"A": "1"}) == by_itself.report.value
 
 
 def test_a_program_that_is_no_python_starts_with_the_usual_signals(launcher: Launcher) -> None:

@@ -15,6 +15,12 @@ from licet.values import Omitted, Opaque
 Run = Callable[..., Any]
 
 
+@pytest.fixture(params=["first run", "later run"])
+def run(request: pytest.FixtureRequest, run: Run, run_first: Run) -> Run:
+    """Code goes on in a fork of its keeper, or gets an interpreter of its own; nobody can tell."""
+    return run_first if request.param == "first run" else run
+
+
 @pytest.mark.parametrize(
     ("code", "value", "shown"),
     [

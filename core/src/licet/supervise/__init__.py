@@ -3,8 +3,10 @@
 For every backend that runs its code in a process, ours and strangers'. `run` (or `run_blocking`) takes a
 `Spec` and answers with a `ProcessOutcome`; the pieces, from the outside in:
 
-- `process` and `aio`: the host's side of one run;
-- `_keeper` and `_guest`: what runs in the child, sent by `bootstrap`;
+- `process` and `aio`: the host's side of one run, with its `wires` and its `keeper`;
+- `launcher`: has keepers wait for another run, where nobody could tell them from new ones;
+- `_keeper` (with `_walls`, `_standby`) and `_guest` (with `_report`): what runs in the child, sent by
+  `bootstrap`;
 - `channel`: the private way for the value or the error of the code;
 - `kernel`: what this host can do, `probe`: which interpreters there are.
 

@@ -31,7 +31,7 @@ def main(settings: dict[str, Any], modules: dict[str, dict[str, Any]]) -> int:
     control, channel, workdir, *host = [int(number) for number in sys.argv[1:]]
     for fd in (control, channel, workdir, *host):
         posix.set_inheritable(fd, False)
-    walls, standby = modules["walls"], None
+    walls, standby, own = modules["walls"], None, 0.0
     ends: tuple[int, ...] = (0, 1, 2, channel, workdir)
     try:
         call = walls["libc"]()
@@ -56,7 +56,9 @@ def main(settings: dict[str, Any], modules: dict[str, dict[str, Any]]) -> int:
             _let_go(ends)
             _harden(call)
             _say(control, f"started {guest}\n")
-            _say(control, f"ended {_outlast(control, host, guest)}\n")
+            used = _outlast(control, host, guest)
+            own, before = _own_time(), own
+            _say(control, f"ended {used.status} {used.peak} {used.time + own - before}\n")
             if standby is None:
                 break
             settings, ends = standby.next(settings["standby"])
@@ -84,39 +86,44 @@ def _harden(call: Callable[..., int] | None) -> None:
         call("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
-def _outlast(control: int, host: list[int], guest: int) -> str:
-    """Wait for the end of the guest and of its tree; say its status, the peak of memory, and the time used.
+def _outlast(control: int, host: list[int], guest: int) -> _Used:
+    """Wait for the end of the guest and of its tree; say what they have used."""
+    import resource  # noqa: F401 - while the guest begins; `wait4` needs it at the end
 
-    The peak is that of the largest process, in bytes; the time is that of all, in seconds, with the keeper's
-    own since it last told.
-    """
-    import resource
-
-    used = _Used(resource)
+    used = _Used(guest)
     _await_end(control, host, guest, used)
     _sweep(guest, used)
-    return f"{used.status} {used.peak} {used.time + used.own_time()}"
+    return used
+
+
+def _own_time() -> float:
+    """Seconds that this keeper has used so far."""
+    import resource
+
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
 
 
 class _Used:
-    """What the reaped processes of a run have used, each with those that it reaped itself."""
+    """The status of the guest, and what the processes of its run have used, each with those that it reaped.
 
-    told = 0.0
+    The peak is that of the largest process, in bytes; the time is that of all, in seconds.
+    """
 
-    def __init__(self, resource: Any) -> None:
-        self._resource = resource
+    def __init__(self, guest: int) -> None:
         self.status: int | None = None
         self.peak = 0
         self.time = 0.0
+        self._guest = guest
 
-    def reap(self, guest: int) -> bool:
+    def reap(self) -> bool:
         """Reap one child if one is dead.
 
         Raises:
             ChildProcessError: there is no child.
         """
         pid, status, usage = posix.wait4(-1, posix.WNOHANG)
-        if pid == guest:
+        if pid == self._guest:
             self.status = status
         if pid:
             self.peak = max(
@@ -124,12 +131,6 @@ class _Used:
             )
             self.time += usage.ru_utime + usage.ru_stime
         return bool(pid)
-
-    def own_time(self) -> float:
-        """Seconds that the keeper itself has used since it last told."""
-        usage = self._resource.getrusage(self._resource.RUSAGE_SELF)
-        before, _Used.told = _Used.told, usage.ru_utime + usage.ru_stime
-        return _Used.told - before
 
 
 def _await_end(control: int, host: list[int], guest: int, used: _Used) -> None:
@@ -146,7 +147,7 @@ def _await_end(control: int, host: list[int], guest: int, used: _Used) -> None:
         posix.close(death)
         return
     while used.status is None and not poll.poll(20):
-        used.reap(guest)
+        used.reap()
 
 
 def _sweep(guest: int, used: _Used) -> None:
@@ -164,7 +165,7 @@ def _sweep(guest: int, used: _Used) -> None:
     try:
         while True:
             reaped = 0
-            while used.reap(guest):
+            while used.reap():
                 reaped += 1
             for child in reversed(_children()):
                 _kill(child)

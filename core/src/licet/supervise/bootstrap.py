@@ -1,11 +1,11 @@
-"""What the host sends to a new interpreter: the command line, and one message that makes it keeper and guest.
+"""What the host sends to a new interpreter: the command line, and messages that make it keeper and guest.
 
 Rules this module keeps:
 
 - the flags isolate: no environment variable, no user site, no `site`, no current directory on the path;
-- the message travels from host to child only, so that `marshal` is safe here, as it is not the other way;
-- the final expression is split off by the host, where a parser costs the run nothing, but only where no
-  text of the code can make that parser slow or talkative; else the guest splits.
+- messages travel from host to child only, so that `marshal` is safe here, as it is not the other way;
+- the final expression is found by the host, where a parser costs the run nothing, but only where no text of
+  the code can make that parser slow or talkative; else the guest looks.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ import os
 from pathlib import Path
 
 _THREAD = Path("/proc/thread-self")
-_STATUS = (
+_STATUS, _GROUPS, _ROOT = _THREAD / "status", _THREAD / "cgroup", Path("/")
+_LINES = (
     b"Umask",
     b"Uid",
     b"Gid",
@@ -22,7 +23,7 @@ _STATUS = (
     b"Cpus_",
     b"Mems_",
 )
-_NAMESPACES = ("mnt", "net", "user", "ipc", "uts", "cgroup")
+_NAMESPACES = tuple(_THREAD / "ns" / name for name in ("mnt", "net", "user", "ipc", "uts", "cgroup"))
 _LIMITS = range(16)  # every one that Linux has
 
 
@@ -30,12 +31,11 @@ def inheritance() -> tuple[object, ...]:
     """Rights, limits, umask, ignored signals, processors, groups, namespaces, root, priority (on Linux)."""
     import resource
 
-    status = (_THREAD / "status").read_bytes().split(b"\n")
-    root = Path("/").stat()
+    root = _ROOT.stat()
     return (
-        [line for line in status if line.startswith(_STATUS)],
-        (_THREAD / "cgroup").read_bytes(),
-        [(_THREAD / "ns" / name).readlink() for name in _NAMESPACES],
+        [line for line in _STATUS.read_bytes().split(b"\n") if line.startswith(_LINES)],
+        _GROUPS.read_bytes(),
+        [space.readlink() for space in _NAMESPACES],
         (root.st_dev, root.st_ino),
         os.getpriority(os.PRIO_PROCESS, 0),
         os.sched_getscheduler(0),
