@@ -14,6 +14,12 @@ from licet.values import Omitted, Opaque
 Run = Callable[..., Any]
 
 
+@pytest.fixture(params=["first run", "later run"])
+def run(request: pytest.FixtureRequest, run: Run, run_first: Run) -> Run:
+    """Code goes on in a fork of its keeper, or gets an interpreter of its own; nobody can tell."""
+    return run_first if request.param == "first run" else run
+
+
 @pytest.mark.parametrize(
     ("code", "value", "shown"),
     [
@@ -84,12 +90,12 @@ def test_a_traceback_reads_as_cpython_writes_it(run: Run) -> None:
     ran = run("def f():\n    1/0\ntry:\n    f()\nexcept Exception as e:\n    raise KeyError('k') from e")
     assert ran.stderr == (
         "Traceback (most recent call last):\n"
-        '  File "<code>", line 4, in <module>\n'
-        '  File "<code>", line 2, in f\n'
+        '  File "<string>", line 4, in <module>\n'
+        '  File "<string>", line 2, in f\n'
         "ZeroDivisionError: division by zero\n"
         "\nThe above exception was the direct cause of the following exception:\n\n"
         "Traceback (most recent call last):\n"
-        '  File "<code>", line 6, in <module>\n'
+        '  File "<string>", line 6, in <module>\n'
         "KeyError: 'k'\n"
     )
 
@@ -189,7 +195,7 @@ def test_the_interpreter_is_isolated(run: Run, tmp_path: Any) -> None:
         " os.getcwd() in sys.path, '' in sys.path, 'site' in sys.modules, os.getcwd(), sys.argv]"
     )
     ran = run(code)
-    assert ran.outcome.value == [1, 1, 1, 1, False, False, False, str(tmp_path), ["<code>"]]
+    assert ran.outcome.value == [1, 1, 1, 1, False, False, False, str(tmp_path), ["<string>"]]
 
 
 def test_only_streams_and_the_channel_are_inherited(run: Run) -> None:

@@ -28,6 +28,9 @@ WARM_START = 12.0
 class ControlledProcess:
     """Runs code in an ordinary CPython process of this user, under supervision."""
 
+    def __init__(self) -> None:
+        self._launcher = supervise.Launcher()
+
     def describe(self) -> Descriptor:
         """What it can do on this host; looked up once."""
         return self._descriptor
@@ -53,10 +56,11 @@ class ControlledProcess:
         """
         if self._descriptor.unavailable is not None:
             raise LaunchFailed(self._descriptor.unavailable)
-        return _Process()
+        return _Process(self._launcher)
 
     async def close(self) -> None:
-        """Nothing is kept between runs."""
+        """End the keepers that wait for a run."""
+        self._launcher.close()
 
 
 class _Process:
@@ -65,11 +69,14 @@ class _Process:
     def __init__(self) -> None:
         self._closed = False
 
+    def __init__(self, launcher: supervise.Launcher) -> None:
+        self._launcher = launcher
+
     async def run(self, plan: ExecutionPlan, host: Host) -> Outcome:
         if self._closed:
             raise BackendError("this sandbox is closed", advice="open another one")
         try:
-            return _outcome(await supervise.run(_spec(plan), host.write))
+            return _outcome(await supervise.run(_spec(plan), host.write, self._launcher))
         except ValueError as problem:
             raise LaunchFailed(f"input {problem}") from None
 

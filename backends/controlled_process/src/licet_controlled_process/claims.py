@@ -36,7 +36,7 @@ def contract() -> SandboxEnforcementContract:
         stdout_limit=_counted("stdout"),
         stderr_limit=_counted("stderr"),
         environment_allowlist=kept(
-            "the process starts with exactly the variables given, its keeper too",
+            "the process starts with exactly the variables given, its keeper with these or none",
             _DELEGATION,
             condition=untouchable,
         ),
