@@ -108,9 +108,9 @@ def test_runs_of_other_environments_directories_and_interpreters_share_it(
 
 STATE = """
 import os, signal
-fds = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if int(fd) < 10]
+fds = [os.readlink(f"/proc/self/fd/{fd}") for fd in range(99) if os.path.lexists(f"/proc/self/fd/{fd}")]
 [
-    sorted(fd.partition(":")[0] for fd in fds if "/fd" not in fd),
+    sorted(fd.partition(":")[0] for fd in fds),
     os.umask(0o22),
     sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
     [number for number in range(1, 65) if signal.getsignal(number) == signal.SIG_IGN],

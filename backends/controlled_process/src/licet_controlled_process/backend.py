@@ -66,11 +66,9 @@ class ControlledProcess:
 class _Process:
     """A sandbox that starts a process for each run, and keeps none."""
 
-    def __init__(self) -> None:
-        self._closed = False
-
     def __init__(self, launcher: supervise.Launcher) -> None:
         self._launcher = launcher
+        self._closed = False
 
     async def run(self, plan: ExecutionPlan, host: Host) -> Outcome:
         if self._closed:
