@@ -141,6 +141,8 @@ def test_the_process_that_makes_hosts_ends_when_told(tmp_path: Path) -> None:
     assert not maker.outlive(10)
     maker.close()
     hosts.close()  # a second time does nothing
+    with pytest.raises(ConnectionAbortedError, match="no host is made any more"):
+        hosts.ask(Telling(), order("tell"), tmp_path)
 
 
 def test_a_process_that_makes_hosts_is_replaced_when_it_has_died(tmp_path: Path) -> None:

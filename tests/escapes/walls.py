@@ -18,7 +18,7 @@ from licet.plan import ExecutionPlan
 EVERYTHING = SandboxEnforcementContract(
     **{control.value: Enforcement(Level.enforced, "kernel", "promises") for control in Control}
 )
-_KERNEL = Path(__file__).with_name("kernel.py").read_text()
+KERNEL = Path(__file__).with_name("kernel.py").read_text()
 
 
 class Plain:
@@ -40,7 +40,7 @@ class Plain:
         )
 
     async def open(self, plan: ExecutionPlan, host: Host) -> Sandbox:
-        return _Run(f"{_KERNEL}\n{self.wall(plan)}\n", self.inherits)
+        return _Run(f"{KERNEL}\n{self.wall(plan)}\n", self.inherits)
 
     async def close(self) -> None:
         return None

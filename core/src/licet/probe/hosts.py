@@ -37,6 +37,7 @@ class Hosts:
         self._guard = threading.Lock()
         self._orders: socket.socket | None = None
         self._server: subprocess.Popen[bytes] | None = None
+        self._closed = False
 
     def start(self) -> None:
         """Have the process that makes hosts start now, so that nobody waits for it later."""
@@ -44,7 +45,11 @@ class Hosts:
             self._started()
 
     def ask(self, backend: Backend, order: Order, holds: Path) -> socket.socket:
-        """Have a host run `order`, with the file `holds` open; it speaks over the socket and ends with it."""
+        """Have a host run `order`, with the file `holds` open; it speaks over the socket and ends with it.
+
+        Raises:
+            OSError: no host can be made, or none is made any more.
+        """
         ours, theirs = socket.socketpair()
         try:
             with theirs, self._guard:
@@ -58,9 +63,12 @@ class Hosts:
     def close(self) -> None:
         """End the process that makes hosts; each host ends with its own socket."""
         with self._guard:
+            self._closed = True
             self._end()
 
     def _started(self) -> socket.socket:
+        if self._closed:
+            raise ConnectionAbortedError("no host is made any more")
         if self._orders is None or self._server is None or self._server.poll() is not None:
             self._end()
             self._orders, theirs = socket.socketpair()

@@ -5,8 +5,8 @@ Rules this module keeps:
 - a plan of the prober is sealed as the runtime's are, and a backend is called by `backend.execute` alone;
 - held: the program saw one exact wall, its allowed act worked, no target shows a blow, its twin got through;
 - leaked: the goal was reached, whatever the program says; everything else is inconclusive;
-- what is inconclusive, what is a leak by its time alone, and what has a twin that failed is tried once more,
-  alone; on a machine that does not keep pace, late is no leak;
+- what is inconclusive, what a busy machine may have let through, and what has a twin that failed is tried
+  once more, alone; on a machine that does not keep pace, late is no leak;
 - every wait has an end: a backend that ignores its deadline and its cancellation is left behind, and told.
 """
 
@@ -33,6 +33,7 @@ from licet.request import Action
 from licet.requirements import openable
 
 AT_ONCE = 8
+_TIMED = {Proof.overstayed, Proof.alive, Proof.flooded}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +110,11 @@ class Prober:
             duration=time.monotonic() - began,
             fingerprint=fingerprint(descriptor),
         )
-        certain = replace(trial, pressed=True, alive=trial.alive and not trial.pressed)
-        by_time = outcome is not judge(attack, certain, text, descriptor, shown)[0]
+        certain = replace(trial, pressed=True)
+        by_time = outcome is ProbeOutcome.leaked and (
+            (trial.pressed and bool(_TIMED & {*attack.proofs}))
+            or judge(attack, certain, text, descriptor, shown)[0] is not outcome
+        )
         return result, by_time or outcome is ProbeOutcome.inconclusive or not shown.got_through
 
     @asynccontextmanager
