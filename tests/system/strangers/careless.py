@@ -11,21 +11,14 @@ import threading
 from dataclasses import replace
 from typing import Any
 
-from licet.backend import Descriptor, Host, Outcome, Sandbox, Termination
-from licet.contract import SandboxEnforcementContract
+from licet.backend import Host, Outcome, Sandbox, Termination
 from licet.plan import ExecutionPlan
 from licet.testing import BackendSuite
 from licet_echo import Echo
 
 
 class Careless(Echo):
-    """Echo without claims, whose runs go through `run`."""
-
-    def __init__(self) -> None:
-        self._told = replace(super().describe(), sandbox_enforcement_contract=SandboxEnforcementContract())
-
-    def describe(self) -> Descriptor:
-        return self._told
+    """Echo, whose runs go through `run`."""
 
     async def open(self, plan: ExecutionPlan, host: Host) -> Sandbox:
         return _Sandbox(self, await super().open(plan, host))

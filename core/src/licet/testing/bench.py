@@ -19,13 +19,15 @@ import pytest
 
 from licet import plan as plans
 from licet.backend import Backend, Descriptor, Language, Outcome, execute
+from licet.contract import Control
 from licet.plan import ExecutionPlan, Opened
+from licet.probe.standing import claims
 from licet.request import DEFAULT_LIMITS
 from licet.screen import screen
 from licet.testing.host import RecordingHost
 from licet.ulid import new_run_id
 
-_LASTS_S = 6
+_LASTS_S = 4
 
 _POLICY_CLASS = "sha256:" + "5e" * 32
 _WALL_TIME = 30.0
@@ -109,6 +111,11 @@ class Bench:
             lacking.append("standard input")
         if lacking:
             pytest.skip(f"{language.name} lacks {', '.join(lacking)}")
+
+    def claims(self, control: Control) -> None:
+        """Skip the test if the backend does not claim `control`: it may do as it likes then."""
+        if not claims(self.descriptor.sandbox_enforcement_contract[control]):
+            pytest.skip(f"`{self.descriptor.name}` does not claim `{control}`")
 
     def works(self) -> None:
         """Fail unless an ordinary run gives what it should: nothing before it has broken the backend."""

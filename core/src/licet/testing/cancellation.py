@@ -79,7 +79,7 @@ class Cancellation:
 
 
 async def _after_writes(bench: Bench, code: str, writes: int) -> None:
-    """Cancel a run at its n-th write, or at its first if it puts all into fewer."""
+    """Cancel a run at its n-th write."""
     loop, reached = asyncio.get_running_loop(), asyncio.Event()
     host = RecordingHost(
         output=64 << 20, on_write=_at(writes, lambda: loop.call_soon_threadsafe(reached.set))

@@ -73,10 +73,9 @@ class Crossing:
         bench.needs(code, stdin=True)
         assert bench.run(code, stdin=stdin).outcome.value == hashlib.sha256(stdin).hexdigest()
 
-    def test_the_environment_is_what_is_given(self, bench: Bench) -> None:
-        code = "import os\n[os.environ.get('GIVEN'), os.environ.get('HOME'), os.environ.get('PATH')]"
-        ran = bench.run(code, environment={"GIVEN": "ünï = \n ok"})
-        assert ran.outcome.value == ["ünï = \n ok", None, None]
+    def test_a_variable_is_what_is_given(self, bench: Bench) -> None:
+        ran = bench.run("import os\nos.environ['GIVEN']", environment={"GIVEN": "ünï = \n ok"})
+        assert ran.outcome.value == "ünï = \n ok"
 
 
 def _same(left: Any, right: Any) -> bool:

@@ -78,9 +78,9 @@ class Description:
 
     def test_claims_are_well_formed(self, bench: Bench) -> None:
         contract = bench.descriptor.sandbox_enforcement_contract
-        assert [
-            f"{control}: {fault}" for control, claim in contract.items() for fault in _faults(claim)
-        ] == []
+        found = [f"{control}: {fault}" for control, claim in contract.items() for fault in _faults(claim)]
+        if found:
+            pytest.fail("\n".join(found), pytrace=False)
 
     def test_it_says_the_same_each_time(self, bench: Bench) -> None:
         first = bench.descriptor

@@ -7,6 +7,7 @@ from textwrap import indent
 import pytest
 
 from licet.backend import GuestError, Termination
+from licet.contract import Control
 from licet.testing.bench import Bench
 from licet.testing.host import RecordingHost
 
@@ -84,6 +85,7 @@ class Endings:
 
     @pytest.mark.parametrize("act", ["computes", "sleeps", "catches all"])
     def test_the_deadline_ends_a_run_and_keeps_its_output(self, act: str, bench: Bench) -> None:
+        bench.claims(Control.timeout)
         deaf = f"try:\n{indent(bench.busy, '    ')}except BaseException:\n    pass\n{bench.busy}"
         code = {"computes": bench.busy, "sleeps": _SLEEP, "catches all": deaf}[act]
         ran = bench.run(f"print('before', flush=True)\n{code}", limits={"wall_time": 1.0})
@@ -91,6 +93,7 @@ class Endings:
         assert (ran.outcome.error, ran.outcome.value, ran.stdout) == (None, None, b"before\n")
 
     def test_waiting_for_input_does_not_outlast_the_deadline(self, bench: Bench) -> None:
+        bench.claims(Control.timeout)
         bench.needs(_WAIT_FOR_INPUT, stdin=True)
         ran = bench.run(_WAIT_FOR_INPUT, limits={"wall_time": 5.0})
         assert ran.ended in {("exited", 0), ("timeout", None)}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from licet.backend import Termination, execute
+from licet.contract import Control
 from licet.errors import BackendError, PlanNotSealed
 from licet.plan import ExecutionPlan
 from licet.testing.bench import Bench
@@ -68,6 +69,7 @@ class Lifecycle:
         assert found == [0, 2, 4, 6, 8, 10]
 
     def test_names_of_a_run_are_gone_in_the_next(self, bench: Bench) -> None:
+        bench.claims(Control.fresh_state)
         bench.run("left_behind = 1")
         ran = bench.run("left_behind")
         assert ran.outcome.error is not None
