@@ -21,6 +21,7 @@ from functools import lru_cache
 from licet.backend import Descriptor, Language
 from licet.contract import Blocker, Control, Evidence, Level, Requirement
 from licet.decide import Decision
+from licet.plain import canonical
 from licet.plan import Opened
 from licet.policy import PolicyStack
 from licet.request import CodeNeeds, Limits, NormalizedRequest
@@ -197,10 +198,8 @@ def plan_digest(
     request: NormalizedRequest, decision: Decision, descriptor: Descriptor, opened: Opened
 ) -> str:
     """The digest that an approver is shown and that runs: a hash of named field digests."""
-    named = request.digests.as_json()
-    named["around"] = _around(descriptor, opened, decision.policy_digest)
-    lines = "\n".join([f"{name} {digest}" for name, digest in named.items()])
-    return "sha256:" + hashlib.sha256(lines.encode()).hexdigest()
+    named = request.digests.as_json() | {"around": _around(descriptor, opened, decision.policy_digest)}
+    return f"sha256:{hashlib.sha256(canonical(named)).hexdigest()}"
 
 
 @lru_cache(maxsize=256)
