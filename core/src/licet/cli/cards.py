@@ -78,7 +78,7 @@ def of_explanation(explanation: Explanation, stack: PolicyStack) -> Card:
     """The card of `licet explain`."""
     note = f"policy {stack.name}"
     if explanation.exit_code == 0:
-        rows = [*_opened(explanation), ("sandbox", _sandbox(explanation)), *_refuted(explanation)]
+        rows = [*_opened(explanation), ("sandbox", sandbox(explanation)), *_refuted(explanation)]
         return Card("good", "allowed", note, tuple(rows))
     headings = {3: "denied", 4: "needs an approval", 5: "allowed, but no sandbox here can run it"}
     tone: Tone = "warn" if explanation.exit_code == 4 else "bad"
@@ -196,7 +196,8 @@ def _opened(explanation: Explanation) -> Iterable[tuple[str, str]]:
         yield "not opened", f"{', '.join(closed)}: allowed, but this sandbox opens less"
 
 
-def _sandbox(explanation: Explanation) -> str:
+def sandbox(explanation: Explanation) -> str:
+    """The sandbox that was chosen, its walls, and what they rest on."""
     chosen = explanation.selection.chosen
     assert chosen is not None
     walls = _walls(chosen.descriptor.sandbox_enforcement_contract.isolation)
@@ -215,14 +216,15 @@ def _why_not(explanation: Explanation) -> Iterable[tuple[str, str]]:
     if len(shown) > _SHOWN:
         yield "", f"and {len(shown) - _SHOWN} more"
     if explanation.effect != "deny" and explanation.selection.chosen is None:
-        yield from _no_backend(explanation)
+        yield from no_backend(explanation)
     label = "you can"
     for repair in explanation.repair[:_SHOWN]:
         yield label, repair.text
         label = "or"
 
 
-def _no_backend(explanation: Explanation) -> Iterable[tuple[str, str]]:
+def no_backend(explanation: Explanation) -> Iterable[tuple[str, str]]:
+    """What every backend falls short of."""
     if not explanation.selection.candidates:
         yield "because", "no backend is installed and enabled"
     for candidate in explanation.selection.candidates:
