@@ -112,7 +112,7 @@ _HEADINGS: dict[str, tuple[Tone, str]] = {
     "got_through": ("bad", "A FORBIDDEN ACT GOT THROUGH"),
     "refuted": ("bad", "A CLAIM WAS REFUTED HERE"),
     "nothing_holds": ("bad", "nothing here can hold `licet:compute`"),
-    "undecided": ("bad", "nothing was shown: a forbidden act failed, and not at a wall"),
+    "undecided": ("bad", "nothing was shown: what failed here failed at no wall"),
     "holds": ("good", "a sandbox holds here, and every forbidden act failed"),
 }
 _LAYERS: dict[Layer, str] = {
@@ -148,7 +148,8 @@ def _card_rows(found: Diagnosis, runtime: Runtime) -> Iterator[tuple[str, str]]:
     else:
         yield "sandbox", cards.sandbox(found.explanation)
         result = found.ordeal.allowed
-        yield "allowed", "6 × 7 was computed" if found.ordeal.answered else f"did not work: {result.summary}"
+        worked = "a computation came out right" if found.ordeal.answered else f"failed: {result.summary}"
+        yield "allowed", worked
     yield from _acts(found.ordeal.acts)
     yield "trail", f"written to {runtime.state_path}, digests under the key in {state.user_state_path()}"
     yield "", f"policy {runtime.stack.name} says `audit: {runtime.stack.audit_mode}`"

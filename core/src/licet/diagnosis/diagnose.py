@@ -40,7 +40,7 @@ class Verdict(StrEnum):
     nothing_holds = "nothing_holds"
     """No backend here can hold what the policy demands."""
     undecided = "undecided"
-    """An act failed, but not at a wall; or its twin failed too."""
+    """What is allowed did not work, or an act failed, but not at a wall, or its twin failed too."""
     holds = "holds"
     """A sandbox holds, and every forbidden act failed."""
 
@@ -86,8 +86,8 @@ class Diagnosis:
             return Verdict.refuted
         if self.explanation.selection.chosen is None:
             return Verdict.nothing_holds
-        shown = self.ordeal.answered and self.ordeal.acts and all(act.failed for act in self.ordeal.acts)
-        return Verdict.holds if shown else Verdict.undecided
+        shown = self.ordeal.answered and all(act.failed for act in self.ordeal.acts)
+        return Verdict.holds if shown and self.ordeal.acts else Verdict.undecided
 
 
 async def diagnose(runtime: Runtime) -> Diagnosis:

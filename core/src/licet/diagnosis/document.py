@@ -78,7 +78,7 @@ def _ordeal(tried: Ordeal) -> dict[str, Any]:
     return {
         "allowed": {
             "run_id": allowed.run_id,
-            "success": allowed.success,
+            "answered": tried.answered,
             "termination": allowed.termination.value,
             "backend": allowed.backend.name if allowed.backend else None,
             "audit": asdict(allowed.audit) if allowed.audit else None,

@@ -10,6 +10,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import secrets
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -93,15 +94,11 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Ordeal:
-    """An allowed run, and the forbidden acts; `acts` is empty where not even the allowed run could be."""
+    """An allowed run, whether its answer was right (`answered`), and the acts: none if it was not."""
 
     allowed: ExecutionResult
+    answered: bool
     acts: tuple[Act, ...] = ()
-
-    @property
-    def answered(self) -> bool:
-        """Whether what is allowed worked."""
-        return self.allowed.success
 
 
 async def ordeal(runtime: Runtime) -> Ordeal:
@@ -112,13 +109,14 @@ async def ordeal(runtime: Runtime) -> Ordeal:
     Raises:
         RuntimeClosed: the runtime was closed.
     """
-    allowed = await runtime.run("a = 6\nb = 7\na * b")
-    if not allowed.success or allowed.value != 42:
-        return Ordeal(allowed)
+    one, other = secrets.randbelow(9000) + 1000, secrets.randbelow(9000) + 1000
+    allowed = await runtime.run(f"print({one} * {other})")
+    if not allowed.success or allowed.stdout.strip() != str(one * other):
+        return Ordeal(allowed, answered=False)
     async with Scene() as scene, _unscreened(runtime) as unscreened:
         acts = [await _try(scene, runtime, _PLAIN)]
         acts += [await _try(scene, unscreened, attack) for attack in _HIDDEN]
-    return Ordeal(allowed, tuple(acts))
+    return Ordeal(allowed, True, tuple(acts))
 
 
 @asynccontextmanager
