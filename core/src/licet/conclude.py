@@ -34,6 +34,15 @@ class Prepared:
     syntax_error: Violation | None
 
 
+def refusal(prepared: Prepared) -> tuple[Termination, str] | None:
+    """How and why a run ends without any backend; None if it needs one."""
+    if prepared.decision.effect == "deny":
+        return Termination.policy_denied, why_denied(prepared.decision)
+    if prepared.syntax_error is not None:
+        return Termination.exited, prepared.syntax_error.message
+    return None
+
+
 def refused(
     prepared: Prepared, trail: Trail, termination: Termination, detail: str, advice: str | None = None
 ) -> ExecutionResult:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -20,14 +21,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from licet import backend as backends
-from licet import bodies, conclude, telemetry
+from licet import bodies, conclude, paths, telemetry
 from licet import plan as plans
 from licet import state as states
 from licet.approval import authorize
 from licet.backend import Backend, Outcome, Termination
 from licet.conclude import Prepared
+from licet.contract import Control
 from licet.decide import Decision, decide
-from licet.errors import AuditUnavailable, BackendError, InvalidRequest, LaunchFailed
+from licet.errors import AuditUnavailable, BackendError, LaunchFailed
 from licet.evidence import Attestor
 from licet.host import Digest, RunHost
 from licet.logbook import Gaps, Logbook
@@ -166,8 +168,7 @@ class Runtime:
         from licet.probe.attacks import here
 
         wanted = [b for name, b in self._by_name.items() if names is None or name in names]
-        with self._running.one(), self._trail(self._logbook.current(), span=telemetry.VERIFY) as trail:
-            witness = TrailWitness(trail, self._progress)
+        async with self._attacking() as witness:
             for backend in wanted:
                 await witness.before(backend.describe(), here())
             report = await verify(wanted, witness.result)
@@ -176,6 +177,20 @@ class Runtime:
                 await witness.after(backend.describe(), found)
         self._attestor.keep(report.results)
         return report
+
+    async def prove(self) -> tuple[Offer, ...]:
+        """Make the quick evidence that is missing on every claim, record it, and answer as `offers` does.
+
+        Raises:
+            AuditUnavailable: nothing can be recorded here, neither attacks nor runs.
+            RuntimeClosed: the runtime was closed.
+        """
+        self._host_key()
+        async with self._attacking() as witness:
+            for backend in self.backends:
+                if backend.describe().unavailable is None:
+                    await self._attestor.ensure(backend, tuple(Control), witness)
+        return self.offers()
 
     def run_sync(self, request: ExecutionRequest | str | bytes, **fields: Any) -> ExecutionResult:
         """`run` for programs without an event loop; also works where one is running."""
@@ -218,7 +233,7 @@ class Runtime:
         request = normalize(
             asked,
             self.stack,
-            directory=_current_directory(),
+            directory=paths.current_directory(),
             host_environment=os.environ,
             digest=digest,
         )
@@ -250,7 +265,7 @@ class Runtime:
         """Record, prove, authorize, seal and execute."""
         trail.step("request", bodies.request(prepared.request))
         trail.step("decision", bodies.decision(prepared.decision, self.stack))
-        refusal = _refused(prepared)
+        refusal = conclude.refusal(prepared)
         if refusal is None:
             prepared = await self._proved(prepared, trail)
         trail.step("selection", bodies.selection(prepared.selection))
@@ -330,6 +345,17 @@ class Runtime:
         result = conclude.finished(prepared, plan, outcome, protection, output, calls, trail)
         return conclude.unrecorded(result, unrecorded) if unrecorded else result
 
+    @asynccontextmanager
+    async def _attacking(self) -> AsyncIterator[TrailWitness]:
+        """Around attacks that have a trail of their own."""
+        log = self._logbook.current()
+        with self._running.one(), self._trail(log, span=telemetry.VERIFY) as trail:
+            try:
+                yield TrailWitness(trail, self._progress)
+            finally:
+                if trail.log_failed:
+                    await self._logbook.give_up(log)
+
     def _trail(self, log: AuditLog, span: str = telemetry.RUN) -> Trail:
         best_effort = self.stack.audit_mode == "best_effort"
         return Trail(log, new_run_id(), best_effort=best_effort, gaps=self._gaps, span=span)
@@ -357,23 +383,7 @@ def _no_digest(name: str, content: bytes) -> str:
     return ""
 
 
-def _current_directory() -> str:
-    try:
-        return os.getcwd()  # noqa: PTH109 (a Path is made to be taken apart again)
-    except FileNotFoundError:
-        raise InvalidRequest("the current directory is gone", advice="change into one that exists") from None
-
-
 _small_digest = lru_cache(maxsize=512)(states.digest)
-
-
-def _refused(prepared: Prepared) -> tuple[Termination, str] | None:
-    """How and why a run ends without any backend; None if it needs one."""
-    if prepared.decision.effect == "deny":
-        return Termination.policy_denied, conclude.why_denied(prepared.decision)
-    if prepared.syntax_error is not None:
-        return Termination.exited, prepared.syntax_error.message
-    return None
 
 
 def _unauthorized(prepared: Prepared, trail: Trail) -> tuple[Termination, str] | None:

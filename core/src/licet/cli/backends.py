@@ -11,7 +11,7 @@ from licet import units
 from licet.errors import UsageError
 
 if TYPE_CHECKING:
-    from licet.contract import Enforcement
+    from licet.contract import Control, Enforcement
     from licet.probe.verification import Report, Verdict
     from licet.select import Offer
 
@@ -47,7 +47,7 @@ def list_backends(as_json: bool) -> int:
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON document to stdout.")
 def show_backend(name: str, as_json: bool) -> int:
-    """Show the contract of one backend: each control, its level, mechanism and gaps."""
+    """Show the contract of one backend: each control, what it means, its level, mechanism and gaps."""
     from licet.cli.terminal import put_blocks, put_json
 
     found = {offer.descriptor.name: offer for offer in _offers()[0]}
@@ -57,7 +57,9 @@ def show_backend(name: str, as_json: bool) -> int:
         put_json(_json(found[name]))
         return 0
     contract = found[name].descriptor.sandbox_enforcement_contract
-    put_blocks((_heading(control.value, claim), _details(claim)) for control, claim in contract.items())
+    put_blocks(
+        (_heading(control.value, claim), _details(control, claim)) for control, claim in contract.items()
+    )
     return 0
 
 
@@ -67,9 +69,13 @@ def _heading(control: str, claim: Enforcement) -> str:
     return f"{control:<{_WIDTH}}{claim.level.value} · {claim.boundary} · {claim.evidence.value}"
 
 
-def _details(claim: Enforcement) -> list[str]:
-    mechanism = [claim.mechanism] if claim.mechanism else []
-    return mechanism + [f"gap: {gap}" for gap in claim.gaps]
+def _details(control: Control, claim: Enforcement) -> Iterable[str]:
+    from licet.controls import MEANINGS
+
+    yield f"means: {MEANINGS[control].means}"
+    if claim.mechanism:
+        yield f"by: {claim.mechanism}"
+    yield from (f"gap: {gap}" for gap in claim.gaps)
 
 
 @backends.command("verify")

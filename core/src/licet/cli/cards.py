@@ -80,7 +80,7 @@ def of_explanation(explanation: Explanation, stack: PolicyStack, disabled: Seque
     """The card of `licet explain`; `disabled` as for `of_result`."""
     note = f"policy {stack.name}"
     if explanation.exit_code == 0:
-        rows = [*_opened(explanation), ("sandbox", _sandbox(explanation)), *_refuted(explanation)]
+        rows = [*_opened(explanation), ("sandbox", sandbox(explanation)), *_refuted(explanation)]
         return Card("good", "allowed", note, tuple(rows))
     headings = {3: "denied", 4: "needs an approval", 5: "allowed, but no sandbox here can run it"}
     tone: Tone = "warn" if explanation.exit_code == 4 else "bad"
@@ -207,7 +207,8 @@ def _opened(explanation: Explanation) -> Iterable[tuple[str, str]]:
         yield "not opened", f"{', '.join(closed)}: allowed, but this sandbox opens less"
 
 
-def _sandbox(explanation: Explanation) -> str:
+def sandbox(explanation: Explanation) -> str:
+    """The sandbox that was chosen, its walls, and what they rest on."""
     chosen = explanation.selection.chosen
     assert chosen is not None
     walls = _walls(chosen.descriptor.sandbox_enforcement_contract.isolation)
