@@ -24,7 +24,8 @@ from licet.output import bounded
 from licet.probe import bare
 from licet.probe.attack import Attack, Proof
 from licet.probe.attacks.shared import UNREACHABLE, UNREADABLE
-from licet.probe.scene import Scene, Targets
+from licet.probe.scene import Scene
+from licet.probe.targets import Targets
 from licet.probe.trial import Trial, got_through
 from licet.result import ExecutionResult
 from licet.runtime import DEFAULT_POLICY, Runtime
