@@ -36,7 +36,8 @@ def test_it_ends_in_a_forbidden_act_that_failed() -> None:
     assert "stopped by the sandbox monty: PermissionError EACCES" in again.err
     assert again.err.count("without walls the same program got through") == 3
     recorded = licet("audit", "list", "--json").json
-    assert len(recorded) == 2 * 4  # an allowed run and three acts each
+    attacks = [run["run_id"] for run in recorded if run["subject"] is None]
+    assert (len(recorded), len(attacks)) == (9, 1)  # an allowed run and three acts each; evidence made once
 
 
 def _has_the_documented_form(found: dict[str, object]) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from cli import Ran, licet
+from licet.contract import Control
+from licet.controls import MEANINGS
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
@@ -102,9 +104,10 @@ def test_backends_are_listed_with_their_contract(name: str) -> None:
     blocks = [block.splitlines() for block in re.split(r"\n(?! )", shown.out.removesuffix("\n"))]
     claims = {name: claim for name, claim in listed[name]["contract"].items() if name != "digest"}
     assert [block[0].split()[:2] for block in blocks] == [[c, claims[c]["level"]] for c in claims]
-    for block, claim in zip(blocks, claims.values(), strict=True):
-        gaps = [f"    gap: {gap}" for gap in claim["gaps"]]
-        assert block[1:] == ([f"    {claim['mechanism']}"] if claim["mechanism"] else []) + gaps
+    for block, (control, claim) in zip(blocks, claims.items(), strict=True):
+        means = [f"    means: {MEANINGS[Control(control)].means}"]
+        mechanism = [f"    by: {claim['mechanism']}"] if claim["mechanism"] else []
+        assert block[1:] == means + mechanism + [f"    gap: {gap}" for gap in claim["gaps"]]
 
 
 def test_trusted_code_runs_in_a_real_interpreter() -> None:
