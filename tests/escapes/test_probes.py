@@ -1,13 +1,10 @@
-"""The attacks against the real backends, and against backends that lie: claims hold, lies are caught."""
+"""Every attack against the real backends: what they claim holds here, and what they do not claim is told."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import sys
 from collections.abc import Coroutine
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -20,19 +17,6 @@ from licet.probe.attacks import here
 from licet.probe.results import ProbeOutcome, Receipts
 from licet_controlled_process.backend import ControlledProcess
 from licet_monty.backend import MontyBackend
-
-
-def _module(name: str) -> ModuleType:
-    """A module of this folder, by a name under which a process of its own finds it by its file."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-liars, walls = _module("liars"), _module("walls")
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the attacks tried here are those on Linux")
 
@@ -118,24 +102,3 @@ def test_what_the_controlled_process_does_not_claim_does_leak(report: Report) ->
         Control.filesystem_bytes_limit,
         Control.separate_kernel,
     }
-
-
-@pytest.fixture(scope="module")
-def bare() -> Report:
-    """The quick attacks on a backend that claims everything and enforces nothing."""
-    return run(_verify([liars.Bare()], tuple(attack for attack in here() if attack.quick)))
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("control", list(Control))
-def test_a_backend_without_any_protection_is_caught(bare: Report, control: Control) -> None:
-    found = {r.variant: r.outcome.value for r in bare.results if r.control is control}
-    assert found
-    assert set(found.values()) == {"leaked"}, found
-
-
-@pytest.mark.soak
-def test_each_claim_of_a_backend_without_walls_is_refuted(bare: Report) -> None:
-    told = attest(liars.Bare().describe(), Receipts.of(bare.results)).sandbox_enforcement_contract
-    assert {claim.level for _, claim in told.items()} == {Level.not_enforced}
-    assert all(claim.gaps[-1].startswith("refuted here: attack `") for _, claim in told.items())

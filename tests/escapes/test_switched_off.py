@@ -19,10 +19,12 @@ from types import ModuleType
 
 import pytest
 from licet.backend import Backend
-from licet.contract import Control
-from licet.probe import verify
+from licet.contract import Control, Level
+from licet.evidence import attest
+from licet.probe import Report, verify
 from licet.probe.attack import Attack
 from licet.probe.attacks import here
+from licet.probe.results import Receipts
 from licet.supervise import can_confine_signals
 from licet_controlled_process.backend import ControlledProcess
 from licet_monty.backend import MontyBackend
@@ -153,3 +155,24 @@ def test_one_missing_part_of_a_backend_of_ours_is_caught(
         pytest.skip("needs Landlock scopes (Linux 6.12)")
     attacks = tuple(attack for attack in here(control) if attack.variant == variant)
     assert _outcomes(on(), off(), attacks) == _told(attacks)
+
+
+@pytest.fixture(scope="module")
+def bare() -> Report:
+    """The quick attacks on a backend that claims everything and enforces nothing."""
+    return asyncio.run(verify([liars.Bare()], attacks=[attack for attack in here() if attack.quick]))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("control", Control, ids=str)
+def test_a_backend_without_any_protection_is_caught(bare: Report, control: Control) -> None:
+    found = {r.variant: r.outcome.value for r in bare.results if r.control is control}
+    assert found
+    assert set(found.values()) == {"leaked"}, found
+
+
+@pytest.mark.soak
+def test_each_claim_of_a_backend_without_walls_is_refuted(bare: Report) -> None:
+    told = attest(liars.Bare().describe(), Receipts.of(bare.results)).sandbox_enforcement_contract
+    assert {claim.level for _, claim in told.items()} == {Level.not_enforced}
+    assert all(claim.gaps[-1].startswith("refuted here: attack `") for _, claim in told.items())

@@ -6,7 +6,7 @@ Rules this module keeps:
 - held: the program saw one exact wall, its allowed act worked, no target shows a blow, its twin got through;
 - leaked: the goal was reached, whatever the program says; everything else is inconclusive;
 - what is inconclusive, what a busy machine may have let through, and what has a twin that failed is tried
-  once more, alone; on a machine that does not keep pace, late is no leak;
+  again, alone; on a machine that does not keep pace, late is no leak;
 - every wait has an end: a backend that ignores its deadline and its cancellation is left behind, and told.
 """
 
@@ -33,6 +33,7 @@ from licet.request import Action
 from licet.requirements import openable
 
 AT_ONCE = 8
+_TRIES = {ProbeOutcome.leaked: 2, ProbeOutcome.inconclusive: 3}
 _TIMED = {Proof.overstayed, Proof.alive, Proof.flooded}
 
 
@@ -81,12 +82,12 @@ class Prober:
             await asyncio.gather(*running, return_exceptions=True)
 
     async def probe(self, backend: Backend, attack: Attack) -> ProbeResult:
-        """Run one attack against one backend, and once more if that leaves a doubt."""
-        async with self._slot(alone=attack.alone):
-            result, doubtful = await self._probe(backend, attack)
-        if doubtful:
-            async with self._slot(alone=True):
-                result, _ = await self._probe(backend, attack)
+        """Run one attack against one backend, and again if that leaves a doubt."""
+        result, doubtful, tries = None, True, 0
+        while result is None or (doubtful and tries < _TRIES[result.outcome]):
+            async with self._slot(alone=attack.alone or tries > 0):
+                result, doubtful = await self._probe(backend, attack)
+            tries += 1
         return result
 
     async def _probe(self, backend: Backend, attack: Attack) -> tuple[ProbeResult, bool]:
