@@ -8,9 +8,9 @@ from licet_monty.backend import MontyBackend
 
 
 class TestMonty(BackendSuite):
-    """The attacks that selection does not ask for run with `pytest -m soak`."""
+    """Attacks that want a quiet machine, or that selection does not ask for, run with `pytest -m soak`."""
 
-    slow = pytest.mark.soak
+    thorough = pytest.mark.soak
 
     def make(self) -> MontyBackend:
         return MontyBackend(workers=2)

@@ -30,11 +30,12 @@ class Machine:
     processes: Counter[str]
     files: Counter[str]
 
-    def beyond(self, before: Machine) -> list[str]:
-        """What there is now that was not there `before`, in words."""
+    def beyond(self, before: Machine, *, least: int = 1) -> list[str]:
+        """What there is now that was not there `before`, in words; less than `least` of a kind is no news."""
         kinds = ("descriptors", "threads", "processes", "files")
         more = [(kind, getattr(self, kind) - getattr(before, kind)) for kind in kinds]
-        return [f"{kind}: {count} more of {name}" for kind, found in more for name, count in found.items()]
+        found = [(kind, name, count) for kind, counts in more for name, count in counts.items()]
+        return [f"{kind}: {count} more of {name}" for kind, name, count in found if count >= least]
 
 
 def look(*folders: Path, settled: Machine | None = None) -> Machine:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import pytest
 
 from licet.backend import Backend
-from licet.probe.attack import Attack
+from licet.probe.attack import Attack, Proof
 from licet.probe.results import ProbeResult
 from licet.testing import gaps
 from licet.testing.bench import Bench
@@ -31,6 +31,8 @@ from licet.testing.endings import Endings
 from licet.testing.leftovers import Leftovers
 from licet.testing.lifecycle import Lifecycle
 from licet.testing.output import Output
+
+_BY_CLOCK = frozenset({Proof.overstayed, Proof.alive})
 
 
 class BackendSuite(
@@ -50,12 +52,12 @@ class BackendSuite(
     `make` is called often. Some attacks run in a process of their own, which makes the backend anew from its
     class, without arguments. `known_gaps` maps what is known to fail to the reason: a test
     (`test_a_closed_sandbox_runs_nothing`), one variant of it (`test_...[late]`), or an attack on a claim
-    (`network_deny/udp`). `slow` is a mark for the attacks that selection does not ask for, so that
-    `pytest -m` can leave them out.
+    (`network_deny/udp`). `thorough` is a mark for attacks that selection does not ask for, and for those that
+    are judged by the clock: with it, `pytest -m` leaves them to a quiet machine.
     """
 
     known_gaps: ClassVar[Mapping[str, str]] = {}
-    slow: ClassVar[pytest.MarkDecorator | None] = None
+    thorough: ClassVar[pytest.MarkDecorator | None] = None
 
     def make(self) -> Backend:
         """Make a backend.
@@ -73,7 +75,8 @@ class BackendSuite(
                 metafunc.parametrize(name, [self._case(attack) for attack in chosen] or [_NONE])
 
     def _case(self, attack: Attack) -> object:
-        marks = [self.slow] if self.slow is not None and not attack.quick else []
+        demanding = not attack.quick or not _BY_CLOCK.isdisjoint(attack.proofs)
+        marks = [self.thorough] if self.thorough is not None and demanding else []
         return pytest.param(attack, id=str(attack), marks=marks)
 
     @pytest.fixture
