@@ -2,8 +2,8 @@
 
 It runs in the keeper, sent by the host. Rules this module keeps:
 
-- it waits only as the keeper was born: code can change some things of any process of its user, such as its
-  priority or its limits, and a keeper that was changed ends;
+- it takes a run only as the keeper was born: code can change some things of any process of its user, such as
+  its priority or its limits, and a keeper that was changed ends;
 - it ends when the host closes the control socket or dies, and when nobody asked for long enough.
 """
 
@@ -40,7 +40,7 @@ class Standby:
         poll = select.poll()
         for fd in (self._control, *self._host):
             poll.register(fd, select.POLLIN)
-        if _state() != self._born or poll.poll(idle * 1000) != [(self._control, select.POLLIN)]:
+        if poll.poll(idle * 1000) != [(self._control, select.POLLIN)] or _state() != self._born:
             posix._exit(0)
         if self._socket is None:
             self._socket = _socket.socket(fileno=self._control)
