@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
+from licet.contract import Control
+from licet.evidence import Attestor
+from licet.probe import ReceiptStore
+from licet.runtime import Runtime
+
+
+@pytest.fixture(scope="session")
+def receipts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the backends prove on this machine, once for all tests: in a folder that each gets a copy of."""
+    folder = tmp_path_factory.mktemp("receipts")
+    attestor = Attestor(ReceiptStore(folder))
+
+    async def prove() -> None:
+        async with Runtime() as runtime:
+            for backend in runtime.backends:
+                await attestor.ensure(backend, tuple(Control))
+
+    asyncio.run(prove())
+    return folder
 
 
 @pytest.fixture(autouse=True)
-def own_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receipts: Path) -> Path:
     """Keep licet's state out of the developer's home, and relative paths inside the test's directory."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg-state"))
+    (tmp_path / "xdg-state" / "licet").mkdir(mode=0o700, parents=True)
+    shutil.copytree(receipts, tmp_path / "xdg-state" / "licet" / "probes")
     monkeypatch.delenv("LICET_HOME", raising=False)
     monkeypatch.delenv("LICET_ENABLED", raising=False)
     work = tmp_path / "work"

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 from licet.errors import AuditUnavailable, EntryRefused
-from licet.record import AuditLog, AuditReader, Entry, Record, canonical, leaf_hash
+from licet.locks import try_lock
+from licet.plain import canonical
+from licet.record import AuditLog, AuditReader, Entry, Record, leaf_hash
 from licet.state import StateDirectory, open_state
 from licet_audit import plugin, writer
-from licet_audit.locks import try_lock
 from licet_audit.log import DurableLog
 from licet_audit.reader import LogReader
 

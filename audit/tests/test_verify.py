@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from licet.errors import AuditUnavailable
-from licet.record import Entry, Record, Verification, canonical, leaf_hash
+from licet.plain import canonical
+from licet.record import Entry, Record, Verification, leaf_hash
 from licet.state import StateDirectory, read_state
 from licet_audit import heads
 from licet_audit.chain import MAX_LINE, Head

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 from licet.decide import Decision, decide
 from licet.normalize import normalize
 from licet.policy import PolicyStack
-from licet.policy.document import build
-from licet.policy.yaml import load
 from licet.request import ExecutionRequest, Intent, NormalizedRequest, ScreenReport
+from licet.testing.strategies import document_of
 
 BASE = "/p"
 """The directory that relative paths of these policies are taken from; it does not exist."""
@@ -29,7 +27,7 @@ def stack_of() -> StackOf:
 
     def make(*texts: str, sealed: tuple[str, ...] = ()) -> PolicyStack:
         documents = [
-            build(load(f"licet: 1\n{text}\n".encode(), name), file=name, base=Path(BASE))
+            document_of(f"licet: 1\n{text}\n", name, BASE)
             for text, name in zip(texts, ("root", *(f"bound{n}" for n in range(1, 9))), strict=False)
         ]
         return PolicyStack(documents[0], tuple(documents[1:]), sealed)

@@ -14,6 +14,7 @@ from licet.contract import (
     Requirement,
     SandboxEnforcementContract,
 )
+from licet.testing.strategies import contracts
 
 ORDER = [Level.not_enforced, Level.planned, Level.partial, Level.enforced]
 
@@ -87,17 +88,7 @@ def test_isolation_is_the_weakest_wall(contract: SandboxEnforcementContract, iso
     assert contract.isolation == isolation
 
 
-CLAIMS = st.builds(
-    Enforcement,
-    st.sampled_from(Level),
-    st.sampled_from(["none", "language", "kernel"]),
-    st.sampled_from(["", "seccomp"]),
-    st.lists(st.just("gap"), max_size=1).map(tuple),
-    st.sampled_from(Evidence),
-)
-CONTRACTS = st.dictionaries(st.sampled_from(Control), CLAIMS, max_size=4).map(
-    lambda claims: SandboxEnforcementContract(**claims)
-)
+CONTRACTS = contracts(evidence=None)
 
 
 @given(CONTRACTS, CONTRACTS)

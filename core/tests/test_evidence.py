@@ -6,7 +6,7 @@ import asyncio
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from licet.backend import Descriptor, Host, Language, Outcome, Sandbox, Termination
 from licet.contract import Control, Enforcement, Evidence, Level, SandboxEnforcementContract
-from licet.evidence import Attestor, attest, missing
+from licet.errors import AuditUnavailable
+from licet.evidence import Attestor, Witness, missing, offer
 from licet.plan import ExecutionPlan
 from licet.probe.attack import Attack, Proof
 from licet.probe.attacks import here
@@ -30,6 +31,7 @@ from licet.probe.results import (
     Receipts,
 )
 from licet.probe.store import ReceiptStore
+from licet.select import Offer
 
 WHEN = 1_795_000_000.0
 
@@ -71,7 +73,7 @@ KNOWN = (QUICK, OTHER, FULL, BEYOND)
 
 def timeout_of(outcomes: dict[Attack, str], level: Level = Level.enforced) -> Enforcement:
     receipts = Receipts.of(receipt(on, outcome) for on, outcome in outcomes.items())
-    return attest(describe(level), receipts, KNOWN).sandbox_enforcement_contract.timeout
+    return offer(describe(level), receipts, KNOWN).descriptor.sandbox_enforcement_contract.timeout
 
 
 HELD = {QUICK: "held", OTHER: "held", BEYOND: "held"}
@@ -93,13 +95,13 @@ def test_one_that_was_never_tried_proves_nothing(left_out: Attack) -> None:
 def test_a_leak_refutes_the_claim_and_names_itself(broken: Attack) -> None:
     claim = timeout_of({**HELD, broken: "leaked"})
     assert (claim.level, claim.evidence) == (Level.not_enforced, Evidence.declared)
-    assert claim.gaps == ("known", f"refuted here: attack `{broken.variant}` on 2026-11-18T11:06:40Z")
+    assert claim.gaps == ("known", f"refuted here by attack `{broken.variant}` on 2026-11-18T11:06:40Z")
 
 
 @pytest.mark.parametrize("undecided", KNOWN, ids=str)
 def test_what_was_inconclusive_is_not_proved_and_says_so(undecided: Attack) -> None:
     claim = timeout_of({**HELD, undecided: "inconclusive"})
-    told = f"not proved here: attack `{undecided.variant}` on 2026-11-18T11:06:40Z: why not"
+    told = f"not proved here by attack `{undecided.variant}` on 2026-11-18T11:06:40Z: why not"
     assert (claim.level, claim.evidence, claim.gaps) == (
         Level.enforced,
         Evidence.declared,
@@ -123,14 +125,15 @@ def test_what_is_not_claimed_never_rises_and_is_never_refuted(level: Level, outc
 
 
 def test_controls_without_attacks_stay_declared() -> None:
-    contract = attest(describe(), Receipts.of([receipt(QUICK, "held")]), KNOWN).sandbox_enforcement_contract
+    offered = offer(describe(), Receipts.of([receipt(QUICK, "held")]), KNOWN).descriptor
+    contract = offered.sandbox_enforcement_contract
     assert contract.memory_limit == describe().sandbox_enforcement_contract.memory_limit
 
 
 def test_receipts_of_another_backend_say_nothing() -> None:
     receipts = Receipts.of(receipt(on, "held", backend="c") for on in KNOWN)
     declared = describe()
-    assert attest(declared, receipts, KNOWN) is declared
+    assert offer(declared, receipts, KNOWN).descriptor is declared
 
 
 outcomes = st.dictionaries(st.sampled_from(KNOWN), st.sampled_from([o.value for o in ProbeOutcome]))
@@ -161,8 +164,35 @@ def test_probed_means_that_all_that_counts_has_held(found: dict[Attack, str], le
 
 def test_the_same_arguments_give_the_same_object() -> None:
     declared, receipts = describe(), Receipts.of([receipt(QUICK, "leaked")])
-    assert attest(declared, receipts, KNOWN) is attest(declared, receipts, KNOWN)
-    assert attest(declared, NO_RECEIPTS, KNOWN) is declared
+    assert offer(declared, receipts, KNOWN) is offer(declared, receipts, KNOWN)
+    assert offer(declared, NO_RECEIPTS, KNOWN).descriptor is declared
+
+
+def test_no_backend_proves_a_claim_of_its_own() -> None:
+    vain = Enforcement(Level.enforced, "kernel", "walls", (), Evidence.probed)
+    declared = replace(describe(), sandbox_enforcement_contract=SandboxEnforcementContract(timeout=vain))
+    for receipts in (NO_RECEIPTS, Receipts.of([receipt(QUICK, "inconclusive")])):
+        claim = offer(declared, receipts, KNOWN).descriptor.sandbox_enforcement_contract.timeout
+        assert (claim.level, claim.evidence) == (Level.enforced, Evidence.declared)
+
+
+def test_an_offer_says_what_is_proved_provable_refuted_and_undecided() -> None:
+    def of(outcomes: dict[Attack, str]) -> Offer:
+        receipts = Receipts.of(receipt(on, outcome) for on, outcome in outcomes.items())
+        return offer(describe(), receipts, KNOWN)
+
+    proved = of(HELD)
+    assert set(proved.proofs) == {Control.timeout}
+    assert proved.proofs[Control.timeout].when == WHEN
+    assert (proved.provable, proved.refuted, proved.unproved) == (frozenset(), {}, {})
+    half = of({QUICK: "held"})
+    assert (half.proofs, half.provable) == ({}, {Control.timeout})
+    leaked = of({QUICK: "leaked"})
+    told = "refuted here by attack `quick` on 2026-11-18T11:06:40Z"
+    assert (leaked.provable, leaked.refuted) == (frozenset(), {Control.timeout: told})
+    undecided = of({QUICK: "inconclusive"})
+    told = "not proved here by attack `quick` on 2026-11-18T11:06:40Z: why not"
+    assert (undecided.provable, undecided.unproved) == (frozenset(), {Control.timeout: told})
 
 
 def test_missing_are_the_quick_attacks_on_what_is_asked_and_claimed() -> None:
@@ -191,7 +221,7 @@ READ = Attack(
     proofs=(Proof.text,),
     quick=True,
 )
-WANTED = {"b": [Control.filesystem_read_deny]}
+WANTED = [Control.filesystem_read_deny]
 
 
 class Counting:
@@ -242,27 +272,73 @@ def attestor(tmp_path: Path) -> Attests:
     return make
 
 
+def claim_of(attestor: Attestor, backend: Counting) -> Enforcement:
+    (offered,) = attestor.offers((backend.describe(),))
+    return offered.descriptor.sandbox_enforcement_contract.filesystem_read_deny
+
+
 def evidence_of(attestor: Attestor, backend: Counting) -> Evidence:
-    return attestor.attested(backend.describe()).sandbox_enforcement_contract.filesystem_read_deny.evidence
+    return claim_of(attestor, backend).evidence
 
 
 def test_what_is_missing_is_made_once_and_kept(attestor: Attests) -> None:
     backend, one = Counting(), attestor()
     assert evidence_of(one, backend) is Evidence.declared
-    first = asyncio.run(one.ensure([backend], WANTED))
-    assert (backend.runs, len(first), evidence_of(one, backend)) == (1, 1, Evidence.probed)
-    assert asyncio.run(one.ensure([backend], WANTED)) is first
+    asyncio.run(one.ensure(backend, WANTED))
+    assert (backend.runs, evidence_of(one, backend)) == (1, Evidence.probed)
+    asyncio.run(one.ensure(backend, WANTED))
     assert evidence_of(attestor(), backend) is Evidence.probed  # from the disk
-    assert asyncio.run(attestor().ensure([backend], WANTED)).get("b", READ.control, "file") is not None
+    asyncio.run(attestor().ensure(backend, WANTED))
     assert backend.runs == 1
+
+
+class Notes(Witness):
+    """Notes what it is told; `full` refuses to."""
+
+    def __init__(self, *, full: bool = False) -> None:
+        self.told: list[str] = []
+        self._full = full
+
+    async def before(self, backend: Descriptor, attacks: Sequence[Attack]) -> None:
+        self.told.append(f"before {backend.name} {', '.join(map(str, attacks))}")
+
+    def result(self, result: ProbeResult) -> None:
+        self.told.append(f"{result.variant} {result.outcome}")
+
+    async def after(self, backend: Descriptor, results: Sequence[ProbeResult]) -> None:
+        if self._full:
+            raise AuditUnavailable("no space")
+        self.told.append(f"after {len(results)}")
+
+
+def test_a_witness_is_told_before_during_and_after(attestor: Attests) -> None:
+    notes = Notes()
+    asyncio.run(attestor().ensure(Counting(), WANTED, notes))
+    assert notes.told == ["before b filesystem_read_deny/file", "file held", "after 1"]
+
+
+def test_what_the_witness_could_not_keep_does_not_count(attestor: Attests) -> None:
+    backend, one = Counting(), attestor()
+    with pytest.raises(AuditUnavailable, match="no space"):
+        asyncio.run(one.ensure(backend, WANTED, Notes(full=True)))
+    assert evidence_of(one, backend) is evidence_of(attestor(), backend) is Evidence.declared
+    asyncio.run(one.ensure(backend, WANTED))
+    assert (backend.runs, evidence_of(one, backend)) == (2, Evidence.probed)
+
+
+def test_looking_for_receipts_makes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    for one in (Attestor(), Attestor(ReceiptStore(tmp_path / "probes"))):
+        assert len(one.receipts((describe(),))) == 0
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_made_for_controls_or_backends_that_nobody_asks_for(attestor: Attests) -> None:
     backend = Counting()
-    for needed in ({}, {"b": []}, {"c": [Control.filesystem_read_deny]}, {"b": [Control.network_deny]}):
-        asyncio.run(attestor().ensure([backend], needed))
+    for needed in ([], [Control.network_deny]):
+        asyncio.run(attestor().ensure(backend, needed))
     backend._described = replace(backend.describe(), unavailable="not here")
-    asyncio.run(attestor().ensure([backend], WANTED))
+    asyncio.run(attestor().ensure(backend, WANTED))
     assert backend.runs == 0
 
 
@@ -270,9 +346,9 @@ def test_a_receipt_is_made_anew_when_it_is_too_old(attestor: Attests) -> None:
     now = [0.0]
     backend, one = Counting(), attestor(clock=lambda: now[0])
     now[0] = time.time()
-    asyncio.run(one.ensure([backend], WANTED))
+    asyncio.run(one.ensure(backend, WANTED))
     now[0] += LIFETIME_S - 10
-    asyncio.run(one.ensure([backend], WANTED))
+    asyncio.run(one.ensure(backend, WANTED))
     assert (backend.runs, evidence_of(one, backend)) == (1, Evidence.probed)
     now[0] += 20
     assert evidence_of(one, backend) is Evidence.declared
@@ -284,20 +360,20 @@ def test_what_was_inconclusive_is_soon_tried_again(attestor: Attests) -> None:
     now = [0.0]
     backend, one = Counting("refused ValueError x"), attestor(clock=lambda: now[0])
     now[0] = time.time()
-    asyncio.run(one.ensure([backend], WANTED))
+    asyncio.run(one.ensure(backend, WANTED))
     assert backend.runs == 2
     now[0] += INCONCLUSIVE_LIFETIME_S - 10
-    asyncio.run(one.ensure([backend], WANTED))
+    asyncio.run(one.ensure(backend, WANTED))
     assert backend.runs == 2
     backend._said = "refused PermissionError [Errno 13] x"
     now[0] += 20
-    asyncio.run(one.ensure([backend], WANTED))
+    asyncio.run(one.ensure(backend, WANTED))
     assert backend.runs == 3
 
 
 def test_a_backend_that_changes_has_no_receipts(attestor: Attests) -> None:
     backend = Counting()
-    asyncio.run(attestor().ensure([backend], WANTED))
+    asyncio.run(attestor().ensure(backend, WANTED))
     changed = Counting()
     changed._described = replace(changed.describe(), version="2")
     assert evidence_of(attestor(), changed) is Evidence.declared
@@ -308,7 +384,7 @@ def test_many_at_once_attack_once(attestor: Attests) -> None:
     backend, one = Counting(), attestor()
 
     async def several() -> None:
-        await asyncio.gather(*(one.ensure([backend], WANTED) for _ in range(5)))
+        await asyncio.gather(*(one.ensure(backend, WANTED) for _ in range(5)))
 
     threads = [threading.Thread(target=lambda: asyncio.run(several())) for _ in range(3)]
     for thread in threads:
@@ -325,14 +401,14 @@ def test_if_the_first_gives_up_the_next_takes_over(
     backend, one = Counting(), attestor()
 
     async def play() -> None:
-        first = asyncio.create_task(one.ensure([backend], WANTED))
+        first = asyncio.create_task(one.ensure(backend, WANTED))
         await asyncio.sleep(0)  # it has begun
-        second = asyncio.create_task(one.ensure([backend], WANTED))
+        second = asyncio.create_task(one.ensure(backend, WANTED))
         await asyncio.sleep(0)
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
             await first
-        assert len(await second) == 1
+        await second
 
     asyncio.run(play())
     assert evidence_of(one, backend) is Evidence.probed
@@ -343,19 +419,19 @@ def test_a_state_directory_that_can_not_be_written_costs_time_alone(tmp_path: Pa
     (tmp_path / "file").write_text("in the way")
     backend = Counting()
     one = Attestor(ReceiptStore(tmp_path / "file" / "probes"), attacks=(READ,))
-    asyncio.run(one.ensure([backend], WANTED))
-    asyncio.run(one.ensure([backend], WANTED))
+    asyncio.run(one.ensure(backend, WANTED))
+    asyncio.run(one.ensure(backend, WANTED))
     assert (backend.runs, evidence_of(one, backend)) == (1, Evidence.probed)
 
 
 def test_a_refuted_claim_stays_refuted_until_it_is_verified_again(attestor: Attests) -> None:
     backend, one = Counting(), attestor()
-    [result] = asyncio.run(one.ensure([backend], WANTED))
+    asyncio.run(one.ensure(backend, WANTED))
+    [result] = one.receipts((backend.describe(),))
     one.keep([replace(result, outcome=ProbeOutcome.leaked, when=result.when + 1)])
     for attests in (one, attestor()):
-        claim = attests.attested(backend.describe()).sandbox_enforcement_contract.filesystem_read_deny
-        assert claim.level is Level.not_enforced
-        asyncio.run(attests.ensure([backend], WANTED))
+        assert claim_of(attests, backend).level is Level.not_enforced
+        asyncio.run(attests.ensure(backend, WANTED))
     assert backend.runs == 1
     one.keep([replace(result, when=result.when + 2)])
     assert evidence_of(one, backend) is Evidence.probed

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from licet import hosts
 from licet.hosts import Endpoint, canonical_host, endpoint, is_public
+from licet.testing import strategies
 
 CORPUS = Path(__file__).parent / "data/paths_hosts.jsonl"
 ROWS = [json.loads(line) for line in CORPUS.read_text().splitlines()]
@@ -205,12 +206,8 @@ def test_any_stands_alone_and_covers_everything() -> None:
         endpoint("any")
 
 
-LABELS = st.sampled_from(["a", "b", "example", "com"])
-NAMES = st.lists(LABELS, min_size=2, max_size=4).map(".".join)
-WIDE = st.one_of(NAMES, NAMES.map("*.{}".format), st.just("any"), st.sampled_from(["10.0.0.1", "::1"]))
-PORTS = st.sampled_from([None, 80, 443])
-PATTERNS = st.builds(lambda host, port: Endpoint(host, None if host == "any" else port), WIDE, PORTS)
-TARGETS = st.builds(Endpoint, st.one_of(NAMES, st.just("10.0.0.1")), st.sampled_from([80, 443]))
+PATTERNS = strategies.host_patterns()
+TARGETS = strategies.hosts()
 
 
 def matches(pattern: Endpoint, target: Endpoint) -> bool:

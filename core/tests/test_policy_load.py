@@ -425,9 +425,9 @@ def test_the_stricter_mode_wins_and_only_the_root_loosens(
     assert (stack.screen_mode, stack.audit_mode, stack.content_mode) == expected
 
 
-def test_the_default_evidence_is_declared_and_all_backends_are_admitted(stack_of: StackOf) -> None:
+def test_the_default_evidence_is_probed_and_all_backends_are_admitted(stack_of: StackOf) -> None:
     stack = stack_of("")
-    assert (stack.evidence, stack.only, stack.prefer) == (Evidence.declared, None, ())
+    assert (stack.evidence, stack.only, stack.prefer) == (Evidence.probed, None, ())
 
 
 def test_a_stack_is_named_by_file_and_digest(files: Files) -> None:

@@ -14,9 +14,10 @@ from licet.backend import Backend, Descriptor, Host, Language, Outcome, Sandbox,
 from licet.contract import Control, Enforcement, Level, SandboxEnforcementContract
 from licet.errors import LaunchFailed
 from licet.plan import ExecutionPlan
+from licet.probe import direct, verify
 from licet.probe import prober as probers
-from licet.probe import verify
 from licet.probe.attack import Attack, Proof, Scenario
+from licet.probe.pace import Pace
 from licet.probe.prober import Prober
 from licet.probe.results import ProbeOutcome, ProbeResult
 from licet.probe.scene import Scene
@@ -33,7 +34,8 @@ class Script:
         self.host = host
         found = re.search(r"print\('(probe-\w+) allowed', (\d+) \* (\d+)", plan.code)
         assert found
-        self.mark, self.product = found[1], int(found[2]) * int(found[3])
+        self.mark, self.factors = found[1], (int(found[2]), int(found[3]))
+        self.product = self.factors[0] * self.factors[1]
 
     def answer(self) -> None:
         self.host.write("stdout", f"{self.mark} allowed {self.product}\n".encode())
@@ -255,24 +257,71 @@ def test_waiting_for_a_worker_is_not_the_programs_time(monkeypatch: pytest.Monke
     assert seen(probe(Puppet(act), LATE))[:2] == ("held", "timeout")
 
 
-def test_a_run_that_goes_on_is_left_behind_and_leaks(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probers, "SLACK", 0.05)
-    monkeypatch.setattr(probers, "_LEAVE_S", 0.05)
+    monkeypatch.setattr(direct, "LEAVE_AFTER_S", 0.2)
+    monkeypatch.setattr(direct, "_LEAVE_S", 0.05)
 
-    async def act(script: Script) -> None:
-        script.answer()
-        for _ in range(20):  # deaf to cancellation, for a while
-            try:
-                await asyncio.sleep(0.1)
-            except asyncio.CancelledError:
-                continue
 
-    backend = Puppet(act)
+def keeps_pace(monkeypatch: pytest.MonkeyPatch, keeps: bool) -> None:
+    monkeypatch.setattr(Pace, "lost_since", lambda self, when: not keeps)
+
+
+async def deaf(script: Script) -> None:
+    script.answer()
+    for _ in range(20):  # deaf to cancellation, for a while
+        try:
+            await asyncio.sleep(0.1)
+        except asyncio.CancelledError:
+            continue
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_run_that_goes_on_is_left_behind_and_leaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    keeps_pace(monkeypatch, True)
+    backend = Puppet(deaf)
     assert seen(probe(backend, LATE)) == ("leaked", "left behind", "the attack got through")
-    assert backend.runs == 1
+    assert backend.runs == 2  # what time alone shows is looked at again, alone
+
+
+BUSY = "late, on a machine too busy to tell why"
+
+
+@pytest.mark.usefixtures("impatient")
+def test_late_is_no_leak_where_the_machine_does_not_keep_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    keeps_pace(monkeypatch, False)
+    backend = Puppet(deaf)
+    assert seen(probe(backend, LATE)) == ("inconclusive", "left behind", BUSY)
+    assert backend.runs == 2
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_wall_that_was_seen_late_is_no_wall_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    keeps_pace(monkeypatch, False)
+
+    async def act(script: Script) -> Outcome:
+        script.answer()
+        await asyncio.sleep(0.25)
+        return Outcome(Termination.timeout)
+
+    assert seen(probe(Puppet(act), LATE)) == ("inconclusive", "timeout", BUSY)
+
+
+def test_what_says_that_it_stayed_leaks_on_any_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    keeps_pace(monkeypatch, False)
+    stays = replace(LATE, proofs=(Proof.text, Proof.overstayed), text="stayed-{SUM}")
+
+    async def act(script: Script) -> Outcome:
+        script.answer()
+        script.say(f"stayed-{sum(script.factors)}")
+        return Outcome(Termination.timeout)
+
+    assert seen(probe(Puppet(act), stays)) == ("leaked", "timeout", "the attack got through")
 
 
 def test_one_late_end_is_not_believed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    keeps_pace(monkeypatch, True)
     monkeypatch.setattr(probers, "SLACK", 0.05)
 
     async def act(script: Script) -> Outcome:
@@ -283,6 +332,34 @@ def test_one_late_end_is_not_believed_at_once(monkeypatch: pytest.MonkeyPatch) -
     backend = Puppet(act)
     assert seen(probe(backend, LATE))[:2] == ("held", "timeout")
     assert backend.runs == 2
+
+
+def test_what_is_tried_again_is_tried_alone() -> None:
+    under_way = 0
+    company: list[int] = []
+
+    async def act(script: Script) -> None:
+        nonlocal under_way
+        under_way += 1
+        await asyncio.sleep(0.05)
+        if "doubtful" in script.plan.code and backend.again(script):
+            company.append(under_way)
+        under_way -= 1
+        script.answer()
+        script.say("refused ValueError x" if "doubtful" in script.plan.code else REFUSED)
+
+    class Counting(Puppet):
+        doubts = 0
+
+        def again(self, script: Script) -> bool:
+            self.doubts += 1
+            return self.doubts == 2
+
+    backend = Counting(act)
+    doubtful = replace(READ, variant="doubtful", act=f"doubtful = 1\n{READ.act}")
+    others = [replace(READ, variant=str(number)) for number in range(12)]
+    asyncio.run(verify([backend], attacks=[doubtful, *others]))
+    assert company == [1]
 
 
 def test_a_cancelled_run_that_stops_is_held_and_one_that_does_not_leaks() -> None:
@@ -309,7 +386,7 @@ def test_a_cancelled_run_that_stops_is_held_and_one_that_does_not_leaks() -> Non
     assert seen(probe(Puppet(early), attack))[:2] == ("inconclusive", "exited 0")
 
 
-def test_a_flood_past_the_limit_leaks_whatever_the_termination_says() -> None:
+def test_a_flood_past_the_limit_leaks_whatever_the_termination_says(monkeypatch: pytest.MonkeyPatch) -> None:
     attack = replace(
         READ,
         act="import sys\nfor _ in range(100):\n    print('x' * 65536)",
@@ -324,6 +401,9 @@ def test_a_flood_past_the_limit_leaks_whatever_the_termination_says() -> None:
             script.host.write("stdout", b"x" * 65536)
         return Outcome(Termination.output_limit)
 
+    keeps_pace(monkeypatch, False)
+    assert seen(probe(Puppet(act), attack))[:2] == ("inconclusive", "output_limit")
+    keeps_pace(monkeypatch, True)
     assert seen(probe(Puppet(act), attack))[:2] == ("leaked", "output_limit")
 
     async def stop(script: Script) -> Outcome:

@@ -17,7 +17,8 @@ from licet.contract import Control
 from licet.plan import Opened
 from licet.probe import bare, traces
 from licet.probe.attack import Attack, Proof
-from licet.probe.scene import Scene, Targets
+from licet.probe.scene import Scene
+from licet.probe.targets import Targets
 from licet.probe.trial import Ear
 
 SLEEP = "import time; time.sleep(20)"

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from licet.record import Entry, MemoryLog, Record, canonical, from_json, leaf_hash, plain_body
+from licet.plain import canonical, plain_body
+from licet.record import Entry, MemoryLog, Record, from_json, leaf_hash
 
 ENTRY = Entry(
     kind="decision",

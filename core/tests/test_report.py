@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 from licet.backend import Descriptor, Language
-from licet.contract import Control, Enforcement, Level, SandboxEnforcementContract
+from licet.contract import Control, Enforcement, Evidence, Level, SandboxEnforcementContract
 from licet.decide import decide
 from licet.policy import PolicyStack
 from licet.report import Explanation, Repair, explain
 from licet.request import CodeNeeds, Intent, NormalizedRequest, ScreenReport, Violation
-from licet.select import select
+from licet.select import Offer, select
 
 StackOf = Callable[..., PolicyStack]
 Normalized = Callable[..., NormalizedRequest]
 Explained = Callable[..., Explanation]
 
 ALL_HELD = SandboxEnforcementContract(
-    **{control: Enforcement(Level.enforced, "kernel") for control in Control}
+    **{control: Enforcement(Level.enforced, "kernel", evidence=Evidence.probed) for control in Control}
 )
 ABLE = Descriptor("able", "1", ALL_HELD, Language("python"), frozenset({"read", "tool"}))
 SMALL = Descriptor("small", "1", ALL_HELD, Language("tiny", frozenset({"class"}), frozenset(), stdin=False))
@@ -39,7 +39,8 @@ def explained(normalized: Normalized, stack_of: StackOf) -> Explained:
         stack, seen = stack_of(policy), report or ScreenReport()
         request = normalized(stack=stack, **fields)
         decision = decide(request, stack, seen)
-        return explain(decision, select(request, decision, seen.needs, stack, descriptors), syntax_error)
+        offers = [Offer(descriptor) for descriptor in descriptors]
+        return explain(decision, select(request, decision, seen.needs, stack, offers), syntax_error)
 
     return make
 
@@ -115,11 +116,13 @@ def test_what_was_chosen_is_told_with_its_digest(explained: Explained) -> None:
     told = found.as_json()
     assert found.selection.chosen is not None
     assert told["plan_digest"] == found.selection.chosen.plan_digest
+    proved = {"missing": (), "refuted": (), "evidence": "probed"}
     assert told["selection"] == {
         "backend": "able",
         "candidates": [
-            {"name": "able", "satisfies": True, "blockers": ()},
+            {"name": "able", "satisfies": True, "blockers": (), **proved},
             {
+                **proved,
                 "name": "small",
                 "satisfies": False,
                 "blockers": (

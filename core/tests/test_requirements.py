@@ -118,7 +118,7 @@ def test_a_limit_demands_the_control_of_its_name(required: Required, limit: str,
     asked = required(Opened(), **{limit: 5})
     assert {*asked} == WALLS | ALWAYS | controls
     for control in controls:
-        assert asked[Control(control)] == Requirement(Level.enforced, f"the limit `{limit}`")
+        assert asked[Control(control)] == Requirement(Level.enforced, f"the limit `{limit}`", Evidence.probed)
 
 
 def test_every_limit_has_a_line_here() -> None:
@@ -129,17 +129,21 @@ def test_every_limit_has_a_line_here() -> None:
 def test_policy_and_request_add_and_never_take_away(required: Required) -> None:
     policy = "sandbox: {require: {separate_kernel: enforced, network_deny: partial}}"
     asked = required(Opened(read=("/",)), policy)
-    assert asked[Control.separate_kernel] == Requirement(Level.enforced, "required by policy or request")
-    assert asked[Control.network_deny] == Requirement(Level.enforced, "no `network` is opened")
+    assert asked[Control.separate_kernel] == Requirement(
+        Level.enforced, "required by policy or request", Evidence.probed
+    )
+    assert asked[Control.network_deny] == Requirement(
+        Level.enforced, "no `network` is opened", Evidence.probed
+    )
     assert {*asked} == WALLS - {"filesystem_read_deny"} | ALWAYS | {"separate_kernel"}
     asked = required(ALL, "sandbox: {require: {environment_allowlist: enforced}}")
     assert asked[Control.environment_allowlist].level is Level.enforced
 
 
 def test_every_requirement_asks_for_the_evidence_of_the_policy(required: Required) -> None:
-    asked = required(Opened(), "sandbox: {evidence: probed}", wall_time=1)
-    assert {requirement.evidence for requirement in asked.values()} == {Evidence.probed}
-    assert {requirement.evidence for requirement in required(Opened()).values()} == {Evidence.declared}
+    asked = required(Opened(), "sandbox: {evidence: declared}", wall_time=1)
+    assert {requirement.evidence for requirement in asked.values()} == {Evidence.declared}
+    assert {requirement.evidence for requirement in required(Opened()).values()} == {Evidence.probed}
 
 
 def test_every_requirement_has_a_reason(required: Required) -> None:

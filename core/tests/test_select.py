@@ -13,7 +13,7 @@ from licet.decide import Decision, decide
 from licet.plan import Opened
 from licet.policy import PolicyStack
 from licet.request import CodeNeeds, Intent, NormalizedRequest, ScreenReport
-from licet.select import Candidate, Selection, plan_digest, select
+from licet.select import Candidate, Offer, Proof, Selection, plan_digest, select
 
 StackOf = Callable[..., PolicyStack]
 Normalized = Callable[..., NormalizedRequest]
@@ -22,10 +22,15 @@ PYTHON = Language("python")
 
 
 def contract(*, without: tuple[str, ...] = (), **claims: Enforcement) -> SandboxEnforcementContract:
-    """A contract that enforces everything, except for what a test says."""
-    held = Enforcement(Level.enforced, "kernel", "a wall")
+    """A contract that enforces everything, and has proved it, except for what a test says."""
+    held = Enforcement(Level.enforced, "kernel", "a wall", (), Evidence.probed)
     every = {control.value: held for control in Control if control not in without}
     return SandboxEnforcementContract(**{**every, **claims})
+
+
+DECLARED = SandboxEnforcementContract(
+    **{control.value: Enforcement(Level.enforced, "kernel", "a wall") for control in Control}
+)
 
 
 def backend(name: str = "strong", **fields: Any) -> Descriptor:
@@ -42,7 +47,7 @@ def backend(name: str = "strong", **fields: Any) -> Descriptor:
 @pytest.fixture
 def selected(normalized: Normalized, stack_of: StackOf) -> Select:
     def make(
-        *descriptors: Descriptor,
+        *offered: Descriptor | Offer,
         policy: str | list[str] = "",
         needs: CodeNeeds | None = None,
         inferred: tuple[Intent, ...] = (),
@@ -51,7 +56,8 @@ def selected(normalized: Normalized, stack_of: StackOf) -> Select:
         stack = stack_of(*([policy] if isinstance(policy, str) else policy))
         request = normalized(stack=stack, **fields)
         decision = decide(request, stack, ScreenReport(intents=inferred))
-        return select(request, decision, needs or CodeNeeds(), stack, descriptors)
+        offers = [one if isinstance(one, Offer) else Offer(one) for one in offered]
+        return select(request, decision, needs or CodeNeeds(), stack, offers)
 
     return make
 
@@ -101,14 +107,14 @@ def test_every_shortfall_of_every_candidate_is_listed(selected: Select) -> None:
     )
     assert found.chosen is None
     assert blockers(found, "weak") == [
-        ("available", "available here", "unavailable", "no such kernel"),
-        ("sandbox.only", "other, strong", "weak", "policy admits only these backends"),
         ("syntax", "class", "small lacks it", "line 2 uses it"),
         ("module", "os", "small lacks it", "line 4 imports it"),
         ("builtin", "open", "small lacks it", "line 6 uses it"),
         ("stdin", "standard input", "small has none", "the code or the request uses it"),
         ("opens read", "can be opened", "can't be opened", "an intent needs it"),
         ("opens tool", "can be opened", "can't be opened", "an intent needs it"),
+        ("available", "available here", "unavailable", "no such kernel"),
+        ("sandbox.only", "other, strong", "weak", "policy admits only these backends"),
         ("network_deny", "enforced", "not_enforced", "no `network` is opened"),
         ("cancellation", "enforced", "not_enforced", "every run can be cancelled"),
         ("timeout", "enforced", "partial", "the limit `wall_time`"),
@@ -158,23 +164,94 @@ def test_unless_an_intent_needs_it(selected: Select, source: str) -> None:
 
 
 def test_evidence_counts(selected: Select) -> None:
-    probed = Enforcement(Level.enforced, "kernel", evidence=Evidence.probed)
-    everywhere: dict[str, Any] = dict.fromkeys(Control, probed)
-    proved = contract(**everywhere)
+    proved = contract()
     absent = replace(
         proved, shell_execution=Enforcement(Level.not_applicable, "language", evidence=Evidence.probed)
     )
     found = selected(
-        backend("declared"),
+        backend("declared", sandbox_enforcement_contract=DECLARED),
         backend("proved", sandbox_enforcement_contract=proved, cost=9.0),
         backend("absent", sandbox_enforcement_contract=absent, cost=10.0),
-        policy="sandbox: {evidence: probed}",
     )
     assert found.backend == "proved"
     assert ("network_deny", "enforced (probed)", "enforced (declared)", "no `network` is opened") in blockers(
         found, "declared"
     )
     assert blockers(found, "absent") == []
+
+
+def test_evidence_that_can_still_be_made_is_missing_and_no_shortfall(selected: Select) -> None:
+    declared = backend(sandbox_enforcement_contract=DECLARED)
+    found = selected(Offer(declared, provable=frozenset(Control)))
+    assert found.chosen is not None
+    assert found.chosen.missing == found.candidates[0].missing == tuple(found.chosen.requirements)
+    assert found.chosen.descriptor is declared  # nothing is said to be proved that is not
+    half = Offer(declared, provable=frozenset(Control) - {Control.timeout})
+    found = selected(half)
+    assert found.chosen is None
+    assert [b[:3] for b in blockers(found, "strong")] == [
+        ("timeout", "enforced (probed)", "enforced (declared)")
+    ]
+
+
+def test_what_no_attack_can_prove_is_not_missing_where_it_is_not_enforced(selected: Select) -> None:
+    weak = backend(sandbox_enforcement_contract=contract(without=("network_deny",)))
+    found = selected(Offer(weak, provable=frozenset(Control)))
+    assert [b[:3] for b in blockers(found, "strong")] == [("network_deny", "enforced", "not_enforced")]
+
+
+def test_a_policy_that_asks_for_declarations_misses_nothing(selected: Select) -> None:
+    offer = Offer(backend(sandbox_enforcement_contract=DECLARED), provable=frozenset(Control))
+    found = selected(offer, policy="sandbox: {evidence: declared}")
+    assert found.chosen is not None
+    assert (found.chosen.missing, found.candidates[0].missing, found.chosen.proof) == ((), (), None)
+
+
+def test_a_refuted_claim_is_told_whether_it_is_asked_for_or_not(selected: Select) -> None:
+    refuted = {
+        Control.network_deny: "refuted here by attack `tcp` on D",
+        Control.syscall_filter: "refuted here by attack `io_uring` on D",
+    }
+    weak = backend(sandbox_enforcement_contract=contract(without=("network_deny", "syscall_filter")))
+    found = selected(Offer(weak, refuted=refuted), backend("other", cost=9.0))
+    assert found.backend == "other"
+    assert blockers(found, "strong") == [
+        (
+            "network_deny",
+            "enforced",
+            "not_enforced, refuted here by attack `tcp` on D",
+            "no `network` is opened",
+        )
+    ]
+    assert found.candidates[0].refuted == (
+        "network_deny: refuted here by attack `tcp` on D",
+        "syscall_filter: refuted here by attack `io_uring` on D",
+    )
+
+
+def test_what_was_inconclusive_says_so_in_the_shortfall(selected: Select) -> None:
+    unproved = {Control.timeout: "not proved here by attack `busy` on D: it was late"}
+    found = selected(Offer(backend(sandbox_enforcement_contract=DECLARED), unproved=unproved))
+    told = {blocker[0]: blocker[2] for blocker in blockers(found, "strong")}
+    assert told["timeout"] == "enforced (declared), not proved here by attack `busy` on D: it was late"
+    assert told["cancellation"] == "enforced (declared)"
+
+
+def test_the_proof_of_a_run_stands_for_the_receipts_that_it_relies_on(selected: Select) -> None:
+    def proof(proofs: dict[Control, Proof]) -> Proof | None:
+        found = selected(Offer(backend(), proofs=proofs))
+        assert found.chosen is not None
+        return found.chosen.proof
+
+    timeout, cancellation = Proof("sha256:a", 5.0), Proof("sha256:b", 3.0)
+    both = proof({Control.timeout: timeout, Control.cancellation: cancellation})
+    assert both is not None
+    assert both.when == 3.0
+    assert both == proof({Control.cancellation: cancellation, Control.timeout: timeout})
+    assert both != proof({Control.timeout: cancellation, Control.cancellation: timeout})
+    unasked = {Control.timeout: timeout, Control.cancellation: cancellation, Control.syscall_filter: timeout}
+    assert proof(unasked) == both
+    assert proof({}) is None
 
 
 LEAST, CHEAP, WIDE = (
@@ -299,20 +376,18 @@ def test_the_plan_digest_changes_with_the_policy(parts: Parts) -> None:
     assert plan_digest(request, changed, descriptor, opened) != plan_digest(*parts)
 
 
-PROBED = Enforcement(Level.enforced, "kernel", "a wall", (), Evidence.probed)
-PROBED_EVERYWHERE: dict[str, Any] = dict.fromkeys(Control, PROBED)
 NOTHING_ELSE: list[tuple[int, dict[str, Any]]] = [
     (0, {"metadata": {"a": "b"}}),
     (0, {"changes": ()}),
     (0, {"violations": ()}),
     (0, {"intents": ()}),
     (1, {"verdicts": ()}),
-    (1, {"evidence": Evidence.probed}),
+    (1, {"evidence": Evidence.declared}),
     (1, {"required": {Control.timeout: Level.enforced}}),
     (2, {"cost": 7.0}),
     (2, {"unavailable": "today"}),
     # probe results are no part of it: evidence is proved anew when an approved run resumes
-    (2, {"sandbox_enforcement_contract": contract(**PROBED_EVERYWHERE)}),
+    (2, {"sandbox_enforcement_contract": DECLARED}),
     (
         2,
         {

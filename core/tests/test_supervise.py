@@ -29,7 +29,7 @@ from licet.supervise import (
     run,
     run_blocking,
 )
-from licet.supervise.bootstrap import SPLIT_LIMIT, split
+from licet.supervise.bootstrap import HELLO, SPLIT_LIMIT, keep_result
 from licet.supervise.channel import Channel
 
 pytestmark = pytest.mark.skipif(keeper_shortfall() is not None, reason="no keeper can run here")
@@ -78,7 +78,10 @@ def test_a_program_is_run_without_a_shell() -> None:
 
 @pytest.mark.parametrize(
     ("path", "why"),
-    [("/nowhere/program", "No such file or directory"), ("/", "Permission denied")],
+    [
+        ("/nowhere/program", "`/nowhere/program` can't be started: no such file or directory"),
+        ("/", "`/` can't be started: permission denied"),
+    ],
 )
 def test_a_program_that_is_none_is_a_failed_launch(path: str, why: str) -> None:
     outcome, _ = start(Program((path,)))
@@ -137,8 +140,8 @@ def test_an_input_that_cannot_cross_starts_nothing() -> None:
         start(Snippet("1", {"a": {"b": len}}))
 
 
-def test_memory_too_small_to_begin_is_still_an_answer() -> None:
-    outcome, _ = start(Snippet("1"), memory=1 << 20)
+def test_memory_too_small_to_go_on_is_still_an_answer() -> None:
+    outcome, _ = start(Snippet("x = bytearray(4 << 20)"), memory=1 << 20)
     assert (outcome.reason, outcome.swept) == (Reason.memory_limit, True)
 
 
@@ -148,27 +151,39 @@ def test_run_is_callable_from_the_package() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "body", "last"),
+    ("code", "kept"),
     [
-        ("x = 1\nx", "x = 1", "\n(x\n)"),
-        ("x = 1; x + x;  # c", "x = 1", "(x + x\n)"),
-        ("f(a,\n  b)", "", "(f(a,\n  b)\n)"),
-        ("é = 'é'; é", "é = 'é'", "(é\n)"),
-        ("x = 1\r\nx", "x = 1", "\n(x\n)"),
-        ("x = 1 # end;\nx", "x = 1 # end", "\n(x\n)"),
-        ("*a, b", "", "(*a, b\n)"),
+        ("x = 1\nx", "x = 1\n_result = (x\n)"),
+        ("x = 1; x + x;  # c", "x = 1; _result = (x + x\n)"),
+        ("f(a,\n  b)  # c", "_result = (f(a,\n  b)\n)"),
+        ("é = 'é'; é", "é = 'é'; _result = (é\n)"),
+        ("x = 1\r\nx", "x = 1\n_result = (x\n)"),
+        ("x = 1 # end;\nx", "x = 1 # end\n_result = (x\n)"),
+        ("*a, b", "_result = (*a, b\n)"),
+        ("_result + _result_", "_result__ = (_result + _result_\n)"),
+        ("'doc'", "_result = ('doc'\n)"),
     ],
 )
-def test_split_keeps_text_and_lines(code: str, body: str, last: str) -> None:
-    assert split(code) == (body, last, False)
-    compile(body, "<code>", "exec")
-    tree = compile(last, "<code>", "eval", ast.PyCF_ONLY_AST)
-    assert tree.body.lineno == ast.parse(code).body[-1].lineno
+def test_the_result_is_kept_where_it_was(code: str, kept: str) -> None:
+    kept = kept.replace("# end\n", "# end;\n")
+    text, result, undecided = keep_result(code)
+    assert (text, undecided) == (kept, False)
+    last = ast.parse(text).body[-1]
+    assert isinstance(last, ast.Assign)
+    assert ast.unparse(last.targets[0]) == result
+    assert last.value.lineno == ast.parse(code).body[-1].lineno
+
+
+def test_the_result_takes_no_name_of_an_input() -> None:
+    outcome, _ = start(Snippet("1", {"_result": 2}))
+    assert outcome.report.value == 1
+    outcome, _ = start(Snippet("x = 1", {"_result": 2}))
+    assert outcome.report.value is None
 
 
 @pytest.mark.parametrize("code", ["", "x = 1", "if x:\n  1", "def f(): pass", "# c"])
-def test_split_finds_no_expression_where_there_is_none(code: str) -> None:
-    assert split(code) == (code, None, False)
+def test_no_result_is_kept_where_there_is_none(code: str) -> None:
+    assert keep_result(code) == (code, "_result", False)
 
 
 @pytest.mark.parametrize(
@@ -185,8 +200,38 @@ def test_split_finds_no_expression_where_there_is_none(code: str) -> None:
         "a" * (SPLIT_LIMIT + 1),
     ],
 )
-def test_split_leaves_to_the_guest_what_could_trouble_the_host(code: str) -> None:
-    assert split(code) == (code, None, True)
+def test_the_guest_decides_where_the_host_could_have_trouble(code: str) -> None:
+    assert keep_result(code) == (code, "_result", True)
+
+
+@pytest.mark.parametrize(
+    "code", ["x = 1\n(yield)", "print('ran')\nawait x", "print('ran')\n(lambda a, a: 0)"]
+)
+def test_nothing_runs_of_code_whose_last_line_does_not_compile(code: str) -> None:
+    outcome, written = start(Snippet(code))
+    assert outcome.report.error is not None
+    assert (outcome.report.error.type, outcome.report.error.line) == ("SyntaxError", 2)
+    assert b"ran" not in written
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("def f():\n  exec('\\n\\n\\n\\n1/0')\n\nf()", 2),
+        (
+            "from dataclasses import *\n@dataclass\nclass A:\n x: int = "
+            "field(default_factory=lambda: 1/0)\nA()",
+            4,
+        ),
+        ("from dataclasses import *\n@dataclass\nclass A:\n  x: int\nA()", 5),
+        ("exec('x +')", 1),
+        ("def f(n): return f(n + 1)\n\nf(0)", 1),
+    ],
+)
+def test_the_line_of_an_error_is_a_line_of_the_code(code: str, line: int) -> None:
+    outcome, _ = start(Snippet(code))
+    assert outcome.report.error is not None
+    assert outcome.report.error.line == line
 
 
 @pytest.mark.parametrize("pad", ["", "\n#" + "x" * SPLIT_LIMIT], ids=["host", "guest"])
@@ -224,17 +269,17 @@ def frame(text: bytes) -> bytes:
 
 
 def test_a_channel_takes_frames_however_they_are_cut() -> None:
-    data = frame(b'{"ready": ["a"]}') + frame(b'{"value": [1], "repr": "[1]"}') + b"rest"
+    data = HELLO + frame(b'{"value": [1], "repr": "[1]"}') + b"rest"
     for size in (1, 3, 1000):
         channel = Channel(1000)
         for position in range(0, len(data), size):
             channel.feed(data[position : position + size])
-        assert (channel.applied, channel.report, channel.closed) == (("a",), Report([1], "[1]"), True)
+        assert (channel.begun, channel.report, channel.closed) == (True, Report([1], "[1]"), True)
 
 
 @pytest.mark.parametrize(
     "data",
-    [frame(b""), frame(b"{}"), frame(b"[]"), frame(b"null"), frame(b'{"ready": 1}'), b"\xff" * 9, b"\0\0"],
+    [frame(b""), frame(b"{}"), frame(b"[]"), frame(b"null"), frame(b'{"begun": 1}'), b"\xff" * 9, b"\0\0"],
 )
 def test_a_channel_never_raises(data: bytes) -> None:
     channel = Channel(1000)

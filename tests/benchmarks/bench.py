@@ -16,6 +16,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Never
+
+from licet.backend import Backend
+from licet.plan import ExecutionPlan
 
 Case = tuple[str, Callable[[], object], str, Callable[[], object], float]
 
@@ -90,20 +94,79 @@ def whole_process() -> None:
     show("licet run -c '1+1', whole process", ours, "python -c 'import pydantic'", theirs, "6x")
 
 
-def controlled_process() -> None:
-    """A trusted run through `controlled_process`, against a bare isolated interpreter."""
-    from licet import Runtime
-    from licet.record import MemoryLog
+def sealed_plan(backend: Backend, code: str, workdir: Path) -> ExecutionPlan:
+    """A plan that opens everything, as the runtime would make it."""
+    from licet.plan import Opened, seal
+    from licet.request import DEFAULT_LIMITS
 
-    with own_state(), Runtime("licet:trusted", log=MemoryLog()) as runtime:
-        code = "class A(Exception): pass\nprint(6 * 7)"
-        runtime.run_sync(code)
-        ours, theirs = compare(
-            lambda: runtime.run_sync(code),
-            lambda: subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True),
-            60,
+    described = backend.describe()
+    return seal(
+        ExecutionPlan(
+            run_id="benchmark",
+            backend=described.name,
+            code=code,
+            inputs={},
+            stdin=b"",
+            environment={},
+            workdir=str(workdir),
+            limits=DEFAULT_LIMITS,
+            opened=Opened(read=("/",), write=("/",), network=("any",), shell=True),
+            contract=described.sandbox_enforcement_contract,
+            plan_digest="sha256:benchmark",
+            policy_class="benchmark",
         )
-    show("controlled_process, log in memory", ours, "python -I -S -c", theirs, "1.3x, with Contracts")
+    )
+
+
+class Deaf:
+    """A host that takes output and grants nothing else."""
+
+    def write(self, stream: str, data: bytes) -> bool:
+        return True
+
+    async def call(self, call: object) -> Never:
+        raise NotImplementedError
+
+    access = connect = call
+
+
+def controlled_process() -> None:
+    """`backend.execute` of a plan through `controlled_process`, against a bare isolated interpreter.
+
+    The first run of a backend, and the later ones; then the same through the runtime, with a log in memory.
+    """
+    from licet import Runtime
+    from licet.backend import execute
+    from licet.record import MemoryLog
+    from licet_controlled_process.backend import ControlledProcess
+
+    code = "class A(Exception): pass\nprint(6 * 7)"
+
+    def bare() -> None:
+        subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True)
+
+    with own_state() as workdir, asyncio.Runner() as runner:
+        backend = ControlledProcess()
+
+        def run(backend: ControlledProcess) -> None:
+            runner.run(execute(backend, sealed_plan(backend, code, workdir), Deaf()))
+
+        def first() -> None:
+            backend = ControlledProcess()
+            run(backend)
+            runner.run(backend.close())
+
+        for name, work in (("first run", first), ("later runs", lambda: run(backend))):
+            for _ in range(3):
+                work()
+            ours, theirs = compare(work, bare, 60)
+            show(f"controlled_process, {name}", ours, "python -I -S -c", theirs, "1.3x")
+        runner.run(backend.close())
+    with own_state(), Runtime("licet:trusted", log=MemoryLog()) as runtime:
+        for _ in range(3):
+            runtime.run_sync(code)
+        ours, theirs = compare(lambda: runtime.run_sync(code), bare, 60)
+    show("controlled_process, log in memory", ours, "python -I -S -c", theirs, "1.3x and the runtime")
 
 
 BENCHMARKS = {work.__name__: work for work in (warm_run, whole_process, controlled_process)}

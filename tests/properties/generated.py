@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
 from typing import cast
 
 from hypothesis import strategies as st
@@ -11,9 +10,8 @@ from licet.decide import Decision, decide
 from licet.normalize import normalize
 from licet.plan import Opened
 from licet.policy import PolicyDocument, PolicyStack
-from licet.policy.document import build
-from licet.policy.yaml import load
 from licet.request import Action, ExecutionRequest, Intent, NormalizedRequest, ScreenReport
+from licet.testing import strategies
 from reference_evaluator import DIRECTORIES, Document, Entry, Points, Reference, Want, points, world
 
 PATTERNS = ("any", "*.x.com:443", "*.x.com:80", "*.b.x.com:443", "a.x.com:443", "c.b.x.com:443", "y.net:80")
@@ -66,7 +64,7 @@ def document_of(document: Document, name: str) -> PolicyDocument:
     lines = ["licet: 1"]
     for effect in ("allow", "ask", "deny"):
         lines.append(f"{effect}: [{', '.join(repr(str(entry)) for entry in getattr(document, effect))}]")
-    return build(load("\n".join(lines).encode(), name), file=name, base=Path("/"))
+    return strategies.document_of("\n".join(lines), name, "/")
 
 
 def stack_of(reference: Reference) -> PolicyStack:

@@ -23,7 +23,7 @@ from licet.contract import Control, Enforcement, Evidence, Level, SandboxEnforce
 from licet.policy import PolicyStack
 from licet.request import CodeNeeds, Intent
 from licet.rules import SEVERITY, Rules
-from licet.select import select
+from licet.select import Offer, select
 from reference_evaluator import Document, Entry, Reference, Want, judge, points
 
 theorem = settings(max_examples=80, deadline=None)
@@ -171,7 +171,7 @@ def test_raising_a_requirement_never_loosens(
     stricter = replace(before, required={**before.required, control: raised})
     proved = replace(before, evidence=Evidence.probed)
     satisfied = {
-        name: select(request, decision, CodeNeeds(), stack, [descriptor]).candidates[0].blockers
+        name: select(request, decision, CodeNeeds(), stack, [Offer(descriptor)]).candidates[0].blockers
         for name, decision in (("before", before), ("stricter", stricter), ("proved", proved))
     }
     refused = {blocker.what for blocker in satisfied["before"]}

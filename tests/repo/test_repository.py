@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 import subprocess
 import tomllib
 from pathlib import Path
@@ -45,6 +46,12 @@ def test_every_error_has_its_entry_in_the_docs() -> None:
 def test_every_control_and_termination_is_explained_in_the_docs() -> None:
     text = "\n".join(path.read_text("utf-8") for path in (DOCS / "reference").glob("*.md"))
     assert [name for name in (*Control, *Termination) if f"`{name}`" not in text] == []
+
+
+def test_the_page_of_controls_is_what_the_code_says() -> None:
+    generator = runpy.run_path(str(DOCS / "controls.py"))
+    current = generator["PAGE"].read_text("utf-8") == generator["page"]()
+    assert current, "the page of controls is old: write it anew with `uv run python docs/controls.py`"
 
 
 def test_every_hook_is_in_the_docs() -> None:

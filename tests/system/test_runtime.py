@@ -24,6 +24,17 @@ EVERYTHING = SandboxEnforcementContract(
 )
 
 
+AT_ITS_WORD = "declared.yaml"
+"""A policy that believes what backends say of themselves: a puppet proves nothing."""
+
+
+@pytest.fixture(autouse=True)
+def at_its_word(own_directories: Path) -> None:
+    (own_directories / AT_ITS_WORD).write_text(
+        "licet: 1\nextends: licet:compute\nsandbox: {evidence: declared}\n"
+    )
+
+
 class Puppet:
     """A backend that does what a test says, in the place of one that strangers would write."""
 
@@ -99,7 +110,7 @@ def test_no_effect_without_a_durable_before_record() -> None:
         ran.append(plan.run_id)
         return await fine(plan, host)
 
-    runtime = Runtime(backends=[Puppet(act)], log=BrokenLog(0))
+    runtime = Runtime(AT_ITS_WORD, backends=[Puppet(act)], log=BrokenLog(0))
     result = runtime.run_sync("1")
     assert (result.termination, result.success, ran) == (Termination.audit_unavailable, False, [])
     assert result.detail == "the disk is full"
@@ -107,7 +118,7 @@ def test_no_effect_without_a_durable_before_record() -> None:
 
 
 def test_a_result_that_could_not_be_recorded_is_no_success_and_loses_nothing() -> None:
-    runtime = Runtime(backends=[Puppet(fine)], log=BrokenLog(1))
+    runtime = Runtime(AT_ITS_WORD, backends=[Puppet(fine)], log=BrokenLog(1))
     result = runtime.run_sync("1")
     assert (result.termination, result.success) == (Termination.audit_unavailable, False)
     assert (result.value, result.stdout, result.exit_code) == (1, "fine\n", 0)
@@ -116,7 +127,7 @@ def test_a_result_that_could_not_be_recorded_is_no_success_and_loses_nothing() -
 
 def test_best_effort_runs_and_records_the_gap_later(tmp_path: Path) -> None:
     policy = tmp_path / "p.yaml"
-    policy.write_text("licet: 1\naudit: {mode: best_effort}\n")
+    policy.write_text("licet: 1\nsandbox: {evidence: declared}\naudit: {mode: best_effort}\n")
     log = BrokenLog(0)
     runtime = Runtime(policy, backends=[Puppet(fine)], log=log)
     assert runtime.run_sync("1").success
@@ -128,16 +139,18 @@ def test_best_effort_runs_and_records_the_gap_later(tmp_path: Path) -> None:
 
 
 def test_a_bound_makes_the_trail_required_again(tmp_path: Path) -> None:
-    (tmp_path / "org.yaml").write_text("licet: 1\naudit: {mode: required}\n")
+    (tmp_path / "org.yaml").write_text("licet: 1\nsandbox: {evidence: declared}\naudit: {mode: required}\n")
     policy = tmp_path / "p.yaml"
-    policy.write_text("licet: 1\nwithin: ./org.yaml\naudit: {mode: best_effort}\n")
+    policy.write_text(
+        "licet: 1\nsandbox: {evidence: declared}\nwithin: ./org.yaml\naudit: {mode: best_effort}\n"
+    )
     runtime = Runtime(policy, backends=[Puppet(fine)], log=BrokenLog(0))
     assert runtime.run_sync("1").termination is Termination.audit_unavailable
 
 
 def test_what_asks_is_denied_while_nobody_can_approve(tmp_path: Path) -> None:
     policy = tmp_path / "p.yaml"
-    policy.write_text("licet: 1\nask: [run]\n")
+    policy.write_text("licet: 1\nsandbox: {evidence: declared}\nask: [run]\n")
     log = MemoryLog()
     result = Runtime(policy, backends=[Puppet(fine)], log=log).run_sync("1")
     assert result.termination is Termination.approval_denied
@@ -169,7 +182,7 @@ def test_a_cancelled_run_is_recorded_and_cancellation_goes_on(stage: str) -> Non
                 return records
 
             log.append = slow  # type: ignore[method-assign]
-        runtime = Runtime(backends=[Puppet(act)], log=log)
+        runtime = Runtime(AT_ITS_WORD, backends=[Puppet(act)], log=log)
         task = asyncio.create_task(runtime.run("1"))
         await running.wait()
         task.cancel()
@@ -193,7 +206,7 @@ def test_a_backend_that_fails_is_an_outcome(failure: Exception, detail: str) -> 
         raise failure
 
     puppet = Puppet(act)
-    result = Runtime(backends=[puppet], log=MemoryLog()).run_sync("1")
+    result = Runtime(AT_ITS_WORD, backends=[puppet], log=MemoryLog()).run_sync("1")
     assert (result.termination, result.detail) == (Termination.backend_error, detail)
     assert puppet.closed == ["closed"]
 
@@ -202,7 +215,7 @@ def test_a_backend_that_answers_nonsense_is_an_outcome() -> None:
     async def act(plan: ExecutionPlan, host: Host) -> Any:
         return "fine"
 
-    result = Runtime(backends=[Puppet(act)], log=MemoryLog()).run_sync("1")
+    result = Runtime(AT_ITS_WORD, backends=[Puppet(act)], log=MemoryLog()).run_sync("1")
     assert (result.termination, result.detail) == (
         Termination.backend_error,
         "backend `puppet` returned no outcome",
@@ -211,7 +224,7 @@ def test_a_backend_that_answers_nonsense_is_an_outcome() -> None:
 
 def test_a_tool_call_is_decided_recorded_performed_and_recorded(tmp_path: Path) -> None:
     policy = tmp_path / "p.yaml"
-    policy.write_text("licet: 1\nallow: [tool add]\n")
+    policy.write_text("licet: 1\nsandbox: {evidence: declared}\nallow: [tool add]\n")
     log = MemoryLog()
 
     async def act(plan: ExecutionPlan, host: Host) -> Outcome:
@@ -237,7 +250,7 @@ def test_a_tool_call_is_decided_recorded_performed_and_recorded(tmp_path: Path) 
 
 def test_an_async_tool_and_a_tool_that_raises(tmp_path: Path) -> None:
     policy = tmp_path / "p.yaml"
-    policy.write_text("licet: 1\nallow: [tool *]\nlimits: {tool_calls: 2}\n")
+    policy.write_text("licet: 1\nsandbox: {evidence: declared}\nallow: [tool *]\nlimits: {tool_calls: 2}\n")
 
     async def act(plan: ExecutionPlan, host: Host) -> Outcome:
         replies = [await host.call(ToolCall(name)) for name in ("slow", "bad", "slow")]
@@ -261,7 +274,7 @@ def test_an_async_tool_and_a_tool_that_raises(tmp_path: Path) -> None:
 
 def test_output_beyond_its_limits_is_shortened_counted_and_ends_the_run(tmp_path: Path) -> None:
     policy = tmp_path / "p.yaml"
-    policy.write_text("licet: 1\nlimits: {stdout: 1kB, output: 10kB}\n")
+    policy.write_text("licet: 1\nsandbox: {evidence: declared}\nlimits: {stdout: 1kB, output: 10kB}\n")
 
     async def act(plan: ExecutionPlan, host: Host) -> Outcome:
         assert host.write("stdout", b"x" * 9_000)
@@ -289,7 +302,7 @@ def test_output_beyond_its_limits_is_shortened_counted_and_ends_the_run(tmp_path
 )
 def test_a_malformed_request_raises_and_records_nothing(fields: dict[str, Any], message: str) -> None:
     log = MemoryLog()
-    runtime = Runtime(backends=[Puppet(fine)], log=log)
+    runtime = Runtime(AT_ITS_WORD, backends=[Puppet(fine)], log=log)
     with pytest.raises(InvalidRequest, match=message):
         runtime.run_sync("1", **fields)
     with pytest.raises(InvalidRequest, match=message):
@@ -343,7 +356,7 @@ def test_a_log_that_was_lent_stays_open_for_its_owner() -> None:
 
     log = Lent()
     for _ in range(2):
-        with Runtime(backends=[Puppet(fine)], log=log) as runtime:
+        with Runtime(AT_ITS_WORD, backends=[Puppet(fine)], log=log) as runtime:
             assert runtime.run_sync("1").success
     assert (closed, len(list(log.records()))) == ([], 2 * len(ALLOWED))
 
@@ -380,7 +393,7 @@ def test_closing_ends_the_runs_under_way_and_records_them(policy: str, own_direc
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_run_sync_works_in_a_forked_child() -> None:
-    runtime = Runtime(backends=[Puppet(fine)], log=MemoryLog())
+    runtime = Runtime(AT_ITS_WORD, backends=[Puppet(fine)], log=MemoryLog())
     assert runtime.run_sync("1").success
     child = os.fork()
     if child == 0:
@@ -393,7 +406,7 @@ def test_a_backend_cannot_take_the_caller_with_it(failure: BaseException) -> Non
     async def act(plan: ExecutionPlan, host: Host) -> Outcome:
         raise failure
 
-    result = Runtime(backends=[Puppet(act)], log=MemoryLog()).run_sync("1")
+    result = Runtime(AT_ITS_WORD, backends=[Puppet(act)], log=MemoryLog()).run_sync("1")
     assert result.termination is Termination.backend_error
 
 
@@ -412,7 +425,7 @@ def test_an_outcome_that_contradicts_itself_is_the_backends_fault(outcome: Outco
         return outcome
 
     log = MemoryLog()
-    result = Runtime(backends=[Puppet(act)], log=log).run_sync("1")
+    result = Runtime(AT_ITS_WORD, backends=[Puppet(act)], log=log).run_sync("1")
     assert (result.termination, kinds(log)) == (Termination.backend_error, ALLOWED)
 
 
@@ -436,7 +449,7 @@ def test_one_run_cannot_spoil_the_record_of_another() -> None:
 
 def test_accesses_beyond_their_number_are_refused_and_counted(tmp_path: Path) -> None:
     policy = tmp_path / "p.yaml"
-    policy.write_text("licet: 1\nallow: [read ./data]\n")
+    policy.write_text("licet: 1\nsandbox: {evidence: declared}\nallow: [read ./data]\n")
     target = str(tmp_path / "data" / "x")
 
     async def act(plan: ExecutionPlan, host: Host) -> Outcome:
@@ -454,7 +467,7 @@ def test_accesses_beyond_their_number_are_refused_and_counted(tmp_path: Path) ->
 
 def test_a_gap_outlives_the_process_that_had_it(tmp_path: Path) -> None:
     policy = tmp_path / "p.yaml"
-    policy.write_text("licet: 1\naudit: {mode: best_effort}\n")
+    policy.write_text("licet: 1\nsandbox: {evidence: declared}\naudit: {mode: best_effort}\n")
     (tmp_path / ".licet").write_text("no directory")
     with Runtime(policy, backends=[Puppet(fine)]) as runtime:
         result = runtime.run_sync("1")
@@ -468,7 +481,7 @@ def test_a_gap_outlives_the_process_that_had_it(tmp_path: Path) -> None:
 
 def test_the_subject_and_the_digests_are_in_the_record_and_the_content_is_not() -> None:
     log = MemoryLog()
-    runtime = Runtime(backends=[Puppet(fine)], log=log)
+    runtime = Runtime(AT_ITS_WORD, backends=[Puppet(fine)], log=log)
     runtime.run_sync(
         "secret = 'tell nobody'", inputs={"token": "s3cr3t"}, subject=Subject(id="ann", on_behalf_of="bob")
     )
@@ -483,7 +496,7 @@ def test_the_subject_and_the_digests_are_in_the_record_and_the_content_is_not() 
 
 def test_a_lower_limit_holds_and_a_higher_one_is_lowered() -> None:
     log = MemoryLog()
-    runtime = Runtime(backends=[Puppet(fine)], log=log)
+    runtime = Runtime(AT_ITS_WORD, backends=[Puppet(fine)], log=log)
     result = runtime.run_sync("1", limits=Limits(wall_time="1s", memory="4GiB"))
     assert [(c.field, c.requested, c.effective) for c in result.changes] == [
         ("limits.memory", 4 << 30, 256 << 20)

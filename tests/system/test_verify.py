@@ -1,8 +1,7 @@
-"""`licet backends verify`: what needs no quiet machine; the rest runs with `pytest -m soak`."""
+"""`licet backends verify` on this host."""
 
 from __future__ import annotations
 
-import pytest
 from cli import licet
 
 
@@ -12,7 +11,6 @@ def test_an_unknown_backend_is_named() -> None:
     assert "there is no backend `nope`" in ran.err
 
 
-@pytest.mark.soak
 def test_every_claim_of_monty_holds_here() -> None:
     ran = licet("backends", "verify", "monty", "--json", timeout=120)
     assert ran.code == 0

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from licet.record import Entry, Record, canonical, seat
+from licet.plain import canonical
+from licet.record import Entry, Record, seat
 
 MAX_LINE = 4 * 2**20  # bytes, newline included; a longer line is no record
 
@@ -31,14 +32,14 @@ class Head:
 NOTHING = Head(-1, "")
 
 
-def encode(entry: Entry, head: Head, *, log: str, writer: Mapping[str, Any]) -> tuple[Record, bytes]:
-    """Make `entry` the record after `head`; return it with its line, newline included.
+def encode(entry: Entry, *, log: str, seq: int, prev: str, writer: Mapping[str, Any]) -> tuple[Record, bytes]:
+    """Make `entry` record `seq`, after the one whose leaf is `prev`; return it with its line and newline.
 
     Raises:
         ValueError: the entry has no canonical form, or is longer than a record may be.
     """
     try:
-        record, line = seat(entry, log=log, seq=head.seq + 1, prev=head.leaf, writer=writer)
+        record, line = seat(entry, log=log, seq=seq, prev=prev, writer=writer)
     except (TypeError, RecursionError) as problem:
         raise ValueError(f"it is no plain JSON: {problem}") from None
     if len(line) >= MAX_LINE:

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from licet.errors import AuditUnavailable
 from licet.files import open_plain, replace
+from licet.locks import wait_lock
 from licet.state import failures, user_state
 
 from licet_audit.chain import Head
-from licet_audit.locks import wait_lock
 
 _PATIENCE = 5.0  # seconds
 

@@ -122,9 +122,8 @@ class _Worker:
 
     def _next_batch(self) -> list[_Call | None]:
         batch = [self.calls.get()]
-        with contextlib.suppress(queue.Empty):
-            while batch[-1] is not None and len(batch) < _BATCH:
-                batch.append(self.calls.get_nowait())
+        while batch[-1] is not None and len(batch) < _BATCH and not self.calls.empty():
+            batch.append(self.calls.get())  # does not wait: nobody else takes
         return batch
 
     def _write(self, calls: Sequence[_Call]) -> Sequence[Answer]:

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 
 from licet.errors import AuditUnavailable, UsageError
 from licet.files import open_plain
+from licet.locks import wait_lock
 from licet.record import Claim, Record, Verification, from_json, leaf_hash
 from licet.state import StateDirectory, failures, may_pin
 
 from licet_audit import heads
 from licet_audit.chain import Head, decode
-from licet_audit.locks import wait_lock
 from licet_audit.segments import Segment, lines, listing
 from licet_audit.verify import Verifier, unreadable
 

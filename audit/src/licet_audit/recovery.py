@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from licet.files import open_plain, sync_directory
+from licet.locks import try_lock
 from licet.record import Entry
 from licet.state import StateDirectory
 
 from licet_audit.chain import decode, log_entry, mono_ns, now
-from licet_audit.locks import try_lock
 from licet_audit.segments import Segment, lines_from
 
 _PENDING = ".pending"

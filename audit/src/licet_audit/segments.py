@@ -37,6 +37,10 @@ class Segment:
     first: int
     size: int
 
+    def resized(self, size: int) -> Segment:
+        """The same segment with another size."""
+        return Segment(self.path, self.first, size)
+
 
 @dataclass(frozen=True, slots=True)
 class Line:

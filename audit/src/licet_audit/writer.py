@@ -16,20 +16,20 @@ import contextlib
 import os
 import secrets
 import socket
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
 from licet.errors import AuditUnavailable, EntryRefused
 from licet.files import open_plain, sync_directory
-from licet.record import Entry, Record, plain_body
+from licet.locks import unlock, wait_lock
+from licet.plain import plain_body
+from licet.record import Entry, Record
 from licet.state import StateDirectory, failures, unavailable
 
 from licet_audit import heads, recovery, segments
 from licet_audit.chain import NOTHING, Head, encode, log_entry
 from licet_audit.files import sync, write_all
-from licet_audit.locks import unlock, wait_lock
 from licet_audit.segments import SEALED, Damaged, Segment
 
 _PATIENCE = 30.0  # seconds that others may hold the lock, a long recovery included
@@ -74,9 +74,12 @@ class ChainWriter:
         try:
             with failures(self._state.path):
                 self._prepare()
-                with self._locked():
+                self._take_lock()
+                try:
                     self._find_end()
                     self._join()
+                finally:
+                    unlock(self._lock)
         except BaseException:
             self.abandon()
             raise
@@ -88,9 +91,15 @@ class ChainWriter:
             AuditUnavailable: nothing of the batch is known to be durable.
         """
         self._require_sound()
-        with failures(self._state.path), self._locked():
-            self._find_end()
-            return self._append(groups)
+        try:
+            self._take_lock()
+            try:
+                self._find_end()
+                return self._append(groups)
+            finally:
+                unlock(self._lock)
+        except OSError as problem:
+            raise unavailable(problem, self._state.path) from problem
 
     def close(self) -> None:
         """Pin the head and leave; runs that are still open are left for the next writer to close."""
@@ -134,17 +143,12 @@ class ChainWriter:
                 sync_directory(self._state.path)
         self._lock = open_plain(self._state.path / "log.lock", os.O_RDWR | os.O_CREAT)
 
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _take_lock(self) -> None:
         if not wait_lock(self._lock, _PATIENCE):
             raise AuditUnavailable(
                 f"another process held the lock of `{self._state.path}` for {_PATIENCE:.0f} s",
                 advice="end the process that hangs, then run again",
             )
-        try:
-            yield
-        finally:
-            unlock(self._lock)
 
     def _find_end(self) -> None:
         """Look at what other writers did since; set a torn tail aside."""
@@ -168,7 +172,7 @@ class ChainWriter:
             if self._segment.size > tail.end:
                 recovery.set_aside(self._state, self._segment, self._file, tail.end)
                 self._tails_pending = True
-            self._segment = replace(self._segment, size=tail.end)
+            self._segment = self._segment.resized(tail.end)
 
     def _check_pinned_head(self, listed: Sequence[Segment], head: Head) -> None:
         """Refuse, before anything is touched, to continue a log that lost what this user saw of it."""
@@ -198,7 +202,7 @@ class ChainWriter:
         """Write one batch; the lock is held and the end of the chain is known."""
         tails = recovery.pending_tails(self._state) if self._tails_pending else {}
         head, data, answers = self._head, bytearray(), list[Answer]()
-        for group in [tuple(tails.values()), *groups]:
+        for group in [tuple(tails.values()), *groups] if tails else groups:
             try:
                 records, lines, head = self._encode(group, head)
             except ValueError as problem:
@@ -214,16 +218,17 @@ class ChainWriter:
                     self._tails_pending = False
         for answer in answers:
             self._remember(answer)
-        return answers[1:]
+        return answers[1:] if tails else answers
 
-    def _encode(self, group: Sequence[Entry], head: Head) -> tuple[tuple[Record, ...], bytes, Head]:
-        records, data = [], bytearray()
-        for entry in group:
-            record, line = encode(entry, head, log=self._state.log_id, writer=self._identity)
-            head = Head(record.seq, record.leaf)
+    def _encode(self, group: Sequence[Entry], head: Head) -> tuple[tuple[Record, ...], bytearray, Head]:
+        """Make `group` the records after `head`; return them, their lines, and the last of them as head."""
+        records, lines, seq, prev = list[Record](), bytearray(), head.seq, head.leaf
+        for seq, entry in enumerate(group, head.seq + 1):
+            record, line = encode(entry, log=self._state.log_id, seq=seq, prev=prev, writer=self._identity)
+            prev = record.leaf
             records.append(record)
-            data += line
-        return tuple(records), bytes(data), head
+            lines += line
+        return tuple(records), lines, Head(seq, prev)
 
     def _commit(self, data: bytearray, head: Head) -> None:
         """Make `data`, which ends at `head`, the durable continuation of the log."""
@@ -246,7 +251,7 @@ class ChainWriter:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file, self._segment.size)
             raise self.give_up(unavailable(problem, self._segment.path)) from problem
-        self._segment = replace(self._segment, size=self._segment.size + len(data))
+        self._segment = self._segment.resized(self._segment.size + len(data))
         self._head = self._written = head
         self._sealed = sealed
 

@@ -80,9 +80,15 @@ def make_plan(code: str, workdir: str, **options: Any) -> ExecutionPlan:
     )
 
 
-async def run_async(code: str, workdir: str, host: RecordingHost | None = None, **options: Any) -> Ran:
+async def run_async(
+    code: str,
+    workdir: str,
+    host: RecordingHost | None = None,
+    backend: ControlledProcess = BACKEND,
+    **options: Any,
+) -> Ran:
     host = host or RecordingHost()
-    outcome = await execute(BACKEND, make_plan(code, workdir, **options), host)
+    outcome = await execute(backend, make_plan(code, workdir, **options), host)
     return Ran(outcome, host.stdout, host.stderr)
 
 
@@ -100,9 +106,30 @@ def is_dead(pid: int, within: float = 5.0) -> bool:
 
 @pytest.fixture
 def run(tmp_path: Any) -> Callable[..., Ran]:
+    """Run code with a backend that all tests share: mostly, a keeper waits already."""
+
     def run(code: str, host: RecordingHost | None = None, **options: Any) -> Ran:
         workdir = options.pop("workdir", str(tmp_path))
         return asyncio.run(run_async(code, workdir, host, **options))
+
+    return run
+
+
+@pytest.fixture
+def run_first(tmp_path: Any) -> Callable[..., Ran]:
+    """Run code as the first run of a backend."""
+
+    def run(code: str, host: RecordingHost | None = None, **options: Any) -> Ran:
+        workdir = options.pop("workdir", str(tmp_path))
+
+        async def scenario() -> Ran:
+            backend = ControlledProcess()
+            try:
+                return await run_async(code, workdir, host, backend, **options)
+            finally:
+                await backend.close()
+
+        return asyncio.run(scenario())
 
     return run
 
@@ -112,6 +139,7 @@ def tools() -> Any:
     """The helpers of this file, for tests that need more than `run`."""
 
     class Tools:
+        Backend = ControlledProcess
         Host = RecordingHost
         backend = BACKEND
         is_dead = staticmethod(is_dead)

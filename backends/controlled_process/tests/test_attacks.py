@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import importlib
 import os
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 from licet import supervise
-from licet.backend import Backend, ExecutionPlan, Termination, execute
+from licet.backend import Backend, Termination
 from licet.contract import Control, Level
 from licet.errors import BackendError, PlanNotSealed
 
@@ -200,14 +199,6 @@ def test_nothing_is_left_between_runs(run: Run) -> None:
     run(first)
     code = "import builtins, os, sys\n[hasattr(builtins, 'left'), 'LEFT' in os.environ, 'x' in sys.path]"
     assert run(code).outcome.value == [False, False, False]
-
-
-def test_a_plan_that_the_runtime_did_not_make_is_refused(tools: Any, tmp_path: Any) -> None:
-    plan: ExecutionPlan = tools.make_plan("1", str(tmp_path))
-    host = tools.Host()
-    asyncio.run(execute(tools.backend, plan, host))
-    with pytest.raises(PlanNotSealed, match="was used before"):
-        asyncio.run(execute(tools.backend, plan, host))
 
 
 def test_the_plugin_hands_over_the_backend() -> None:

@@ -145,14 +145,6 @@ def test_both_streams_are_drained_at_once(run: Run, tools: Any) -> None:
     assert [sink.total for sink in host.sinks.values()] == [4 << 20, 4 << 20]
 
 
-def test_a_fault_of_the_host_ends_the_run_and_is_raised(run: Run, tools: Any) -> None:
-    def fail(stream: str, data: bytes) -> None:
-        raise LookupError("disk full")
-
-    with pytest.raises(LookupError, match="disk full"):
-        run("print('pid')\n" + WAIT, tools.Host(on_write=fail))
-
-
 def test_cpu_time_is_limited_per_process(run: Run) -> None:
     ran = run("print('a')\nwhile True: pass", limits={"cpu_time": 0.5})
     assert (ran.outcome.termination, ran.stdout) == (Termination.cpu_limit, "a\n")
@@ -213,16 +205,6 @@ def test_a_second_cancel_changes_nothing(tools: Any, tmp_path: Path) -> None:
     assert _living_in(tmp_path) == []
 
 
-def test_twenty_runs_at_once(tools: Any, tmp_path: Path) -> None:
-    async def scenario() -> list[Any]:
-        codes = [f"print({n})\n{n} * 2" for n in range(20)]
-        return await asyncio.gather(*(tools.run_async(code, str(tmp_path)) for code in codes))
-
-    results = asyncio.run(scenario())
-    assert [r.outcome.value for r in results] == [n * 2 for n in range(20)]
-    assert [r.stdout for r in results] == [f"{n}\n" for n in range(20)]
-
-
 def test_a_busy_loop_of_the_host_delays_no_deadline(tools: Any, tmp_path: Path) -> None:
     async def scenario() -> Outcome:
         task = asyncio.create_task(tools.run_async(WAIT, str(tmp_path), limits={"wall_time": 0.3}))
@@ -237,21 +219,6 @@ def test_a_busy_loop_of_the_host_delays_no_deadline(tools: Any, tmp_path: Path) 
     assert outcome.usage.wall_time < 0.6
 
 
-def test_loops_in_several_threads(tools: Any, tmp_path: Path) -> None:
-    values: list[Any] = []
-
-    def work(number: int) -> None:
-        ran = asyncio.run(tools.run_async(f"{number}", str(tmp_path)))
-        values.append(ran.outcome.value)
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(values) == [0, 1, 2, 3]
-
-
 def test_nothing_is_leaked(run: Run, tools: Any, tmp_path: Path) -> None:
     codes = [
         "1",
@@ -262,18 +229,23 @@ def test_nothing_is_leaked(run: Run, tools: Any, tmp_path: Path) -> None:
         WAIT,
         HOLD_THE_PIPE,
     ]
-    run("1")
-    before = _holdings()
+    descriptors, threads, children = _holdings()
+    backend = tools.Backend()
     for number in range(42):
-        run(codes[number % len(codes)], limits={"wall_time": 0.15}, stdin=b"x" * (number % 2))
-        run("1", workdir="/nowhere")
-    assert _holdings() == before
+        options = {"limits": {"wall_time": 0.15}, "stdin": b"x" * (number % 2)}
+        run(codes[number % len(codes)], backend=backend, **options)
+        run("1", workdir="/nowhere", backend=backend)
+    asyncio.run(backend.close())
+    left = _holdings()
+    assert left[0] <= descriptors  # a keeper of another test may have ended meanwhile
+    assert left[1] == threads
+    assert left[2] <= children
     assert list(tmp_path.iterdir()) == []
 
 
-def _holdings() -> tuple[int, int, list[str]]:
+def _holdings() -> tuple[int, int, set[str]]:
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return len(os.listdir("/proc/self/fd")), threading.active_count(), children
+    return len(os.listdir("/proc/self/fd")), threading.active_count(), set(children)
 
 
 def test_a_keeper_that_is_killed_from_outside_is_reported(tools: Any, tmp_path: Path) -> None:

@@ -150,21 +150,6 @@ def test_fifty_runs_at_once_on_two_workers(alone: MontyBackend, make_plan: Any, 
     assert most == 2
 
 
-def test_loops_on_several_threads_share_a_backend(alone: MontyBackend, make_plan: Any, host: Any) -> None:
-    found: list[Any] = []
-
-    def work(number: int) -> None:
-        for _ in range(5):
-            found.append(asyncio.run(execute(alone, make_plan(f"{number} * 2"), host)).value)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(found) == sorted([number * 2 for number in range(6)] * 5)
-
-
 def test_waiting_for_a_worker_is_bounded(
     alone: MontyBackend, make_plan: Any, host: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -106,8 +106,8 @@ class Outcome:
     `value` is the value of the last expression statement, None if there is none. `value_repr` is its repr
     as the guest's interpreter writes it, bounded, and None exactly if the value is None. `exit_code` is set
     for `exited` alone: 0, or 1 for an uncaught exception, or what `SystemExit` said, or 128 and the number of
-    the signal that ended the code. `observed` is the read-back: facts about the protection that were seen on
-    this very run, by control name.
+    the signal that ended the code. Of the protection of this very run, by control name, `configured` says
+    what the backend set up, and `observed` is the read-back: what the system showed of it afterwards.
     """
 
     termination: Termination
@@ -116,6 +116,7 @@ class Outcome:
     value_repr: str | None = None
     error: GuestError | None = None
     usage: Usage = field(default_factory=Usage)
+    configured: Mapping[str, str] = field(default_factory=dict)
     observed: Mapping[str, str] = field(default_factory=dict)
     detail: str | None = None
 
@@ -259,12 +260,21 @@ def _checked(outcome: Outcome, name: str) -> Outcome:
     if exited != isinstance(outcome.exit_code, int) or (outcome.exit_code == 0 and outcome.error is not None):
         raise BackendError(f"backend `{name}` returned an outcome that contradicts itself")
     error = outcome.error
-    return replace(
-        outcome,
+    return Outcome(
+        termination=outcome.termination,
+        exit_code=outcome.exit_code,
+        value=outcome.value,
+        value_repr=outcome.value_repr,
         error=error and GuestError(bounded(error.type, 200), bounded(error.message, 10_000), error.line),
-        observed={bounded(key, 100): bounded(value, 1000) for key, value in outcome.observed.items()},
+        usage=outcome.usage,
+        configured=_short(outcome.configured),
+        observed=_short(outcome.observed),
         detail=outcome.detail and bounded(outcome.detail, 1000),
     )
+
+
+def _short(facts: Mapping[str, str]) -> dict[str, str]:
+    return {bounded(key, 100): bounded(value, 1000) for key, value in facts.items()}
 
 
 _ENDINGS = frozenset(Termination) - {Termination.no_backend, Termination.unknown}

@@ -3,24 +3,28 @@
 Rules this module keeps:
 
 - content (code, inputs, output, arguments, values of variables, excerpts) is never here, only digests;
-- what was claimed by a contract and what was observed in the run stand apart.
+- what was claimed by a contract, what was configured for the run, what was observed of it, and what is
+  unknown stand apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import version
 from typing import Any
 
 from licet.approval import Authorization
-from licet.backend import Outcome, Termination
+from licet.backend import Descriptor, Outcome, Termination
 from licet.contract import Blocker
 from licet.decide import Decision, Verdict
 from licet.plan import ExecutionPlan
 from licet.policy import PolicyStack
+from licet.probe.attack import Attack
+from licet.probe.results import ProbeResult
 from licet.request import NormalizedRequest
-from licet.result import Output
+from licet.result import Output, Protection
 from licet.screen import VERSION as SCREEN_VERSION
 from licet.select import Selection
 
@@ -74,18 +78,58 @@ def verdict(one: Verdict) -> dict[str, Any]:
     }
 
 
+def attacks(backend: Descriptor, planned: Sequence[Attack]) -> dict[str, Any]:
+    """What is about to be tried on a backend, for evidence."""
+    return {
+        "backend": backend.name,
+        "version": backend.version,
+        "contract": backend.sandbox_enforcement_contract.digest,
+        "attacks": [str(attack) for attack in planned],
+    }
+
+
+def receipts(backend: Descriptor, results: Sequence[tuple[ProbeResult, bool]]) -> dict[str, Any]:
+    """What came of it, each result with whether a claim covers it; digests are those of the receipts."""
+    counts = Counter(result.outcome.value for result, claimed in results if claimed)
+    return {
+        "backend": backend.name,
+        "version": backend.version,
+        **{outcome: counts[outcome] for outcome in ("held", "leaked", "inconclusive")},
+        "unclaimed": len(results) - counts.total(),
+        "results": [
+            {
+                "attack": f"{result.control}/{result.variant}",
+                "outcome": result.outcome,
+                "claimed": claimed,
+                "observed": result.observed,
+                "twin": result.twin,
+                "when": result.date,
+                "fingerprint": result.fingerprint,
+                "digest": result.digest,
+            }
+            for result, claimed in results
+        ],
+    }
+
+
 def selection(selected: Selection) -> dict[str, Any]:
     """Which backend was chosen, and what every other fell short of."""
     chosen = selected.chosen
     return {
         "backend": selected.backend,
         "candidates": [
-            {"name": c.name, "satisfies": c.satisfies, "blockers": [_shortfall(b) for b in c.blockers]}
+            {
+                "name": c.name,
+                "satisfies": c.satisfies,
+                "blockers": [_shortfall(b) for b in c.blockers],
+                "refuted": c.refuted,
+            }
             for c in selected.candidates
         ],
         "required": {control: asked.level for control, asked in chosen.requirements.items()}
         if chosen
         else {},
+        "evidence": chosen.proof.digest if chosen and chosen.proof else None,
         "plan_digest": chosen.plan_digest if chosen else None,
     }
 
@@ -109,9 +153,15 @@ def execution(plan: ExecutionPlan, backend_version: str) -> dict[str, Any]:
 
 
 def result(
-    outcome: Outcome, output: Output, digest: Callable[[str, bytes], str], *, tool_calls: int, accesses: int
+    outcome: Outcome,
+    protection: Protection,
+    output: Output,
+    digest: Callable[[str, bytes], str],
+    *,
+    tool_calls: int,
+    accesses: int,
 ) -> dict[str, Any]:
-    """How it ended, and what was observed on the way."""
+    """How it ended, and what was seen of its protection: apart from what was claimed before it."""
     error = outcome.error
     content = {"stdout": output.stdout, "stderr": output.stderr, "value": outcome.value_repr or ""}
     return {
@@ -127,7 +177,9 @@ def result(
         "digests": {
             name: digest(name, text.encode("utf-8", "surrogatepass")) for name, text in content.items()
         },
-        "observed": outcome.observed,
+        "configured": protection.configured,
+        "observed": protection.observed,
+        "unknown": protection.unknown,
         "tool_calls": tool_calls,
         "accesses": accesses,
     }

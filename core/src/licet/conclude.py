@@ -16,9 +16,9 @@ from licet.decide import Decision
 from licet.errors import AuditUnavailable
 from licet.plan import ExecutionPlan
 from licet.report import Explanation
-from licet.request import NormalizedRequest, Violation
-from licet.result import AuditPlace, BackendUsed, ExecutionResult, Output, ToolCallMade
-from licet.select import Selection
+from licet.request import CodeNeeds, NormalizedRequest, Violation
+from licet.result import AuditPlace, BackendUsed, ExecutionResult, Output, Protection, ToolCallMade
+from licet.select import Chosen, Selection
 from licet.trail import Trail
 
 
@@ -28,9 +28,19 @@ class Prepared:
 
     request: NormalizedRequest
     decision: Decision
+    needs: CodeNeeds
     selection: Selection
     explanation: Explanation
     syntax_error: Violation | None
+
+
+def refusal(prepared: Prepared) -> tuple[Termination, str] | None:
+    """How and why a run ends without any backend; None if it needs one."""
+    if prepared.decision.effect == "deny":
+        return Termination.policy_denied, why_denied(prepared.decision)
+    if prepared.syntax_error is not None:
+        return Termination.exited, prepared.syntax_error.message
+    return None
 
 
 def refused(
@@ -57,6 +67,7 @@ def finished(
     prepared: Prepared,
     plan: ExecutionPlan,
     outcome: Outcome,
+    protection: Protection,
     output: Output,
     tool_calls: Sequence[ToolCallMade],
     trail: Trail,
@@ -80,10 +91,16 @@ def finished(
         tool_calls=tuple(tool_calls),
         audit=_place(trail),
         unrecorded=trail.lost.message if trail.lost else None,
-        observed=dict(outcome.observed),
+        protection=protection,
         detail=outcome.detail,
         **{name: getattr(output, name) for name in Output.__slots__},
     )
+
+
+def protected(outcome: Outcome, chosen: Chosen) -> Protection:
+    """What was seen of the protection of a run, and of which controls nothing was."""
+    unknown = tuple(control.value for control in chosen.requirements if control.value not in outcome.observed)
+    return Protection(outcome.configured, outcome.observed, unknown)
 
 
 def unrecorded(result: ExecutionResult, problem: AuditUnavailable) -> ExecutionResult:

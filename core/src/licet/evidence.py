@@ -2,7 +2,7 @@
 
 Rules this module keeps:
 
-- `attest` and `missing` are pure: a claim rises to `probed` by receipts alone, and never rises in level;
+- `offer` and `missing` are pure: a claim rises to `probed` by receipts alone, and never rises in level;
 - a claim that an attack refuted becomes `not_enforced`, with the attack and its date as its gap;
 - `Attestor.ensure` makes what is missing, once a process, and keeps it; whoever else needs the same waits for
   it instead of attacking a second time.
@@ -15,7 +15,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import lru_cache
@@ -26,44 +26,66 @@ from licet.errors import AuditUnavailable
 from licet.probe.attack import Attack
 from licet.probe.attacks import here
 from licet.probe.fingerprint import fingerprint
-from licet.probe.results import LIFETIME_S, NO_RECEIPTS, ProbeResult, Progress, Receipts
-from licet.probe.standing import Standing, claims, covers, standing
+from licet.probe.results import LIFETIME_S, NO_RECEIPTS, ProbeResult, Receipts, digest
+from licet.probe.standing import Standing, covers, standing
 from licet.probe.store import ReceiptStore
+from licet.select import Offer, Proof
 
 
 @lru_cache(maxsize=256)
-def attest(
-    descriptor: Descriptor, receipts: Receipts, attacks: tuple[Attack, ...] | None = None
-) -> Descriptor:
+def offer(descriptor: Descriptor, receipts: Receipts, attacks: tuple[Attack, ...] | None = None) -> Offer:
     """`descriptor` with each claim as strong as its receipts; the same object for the same arguments.
 
-    A claim whose attacks all held gets evidence `probed`. One that was refuted becomes `not_enforced`. What
-    was inconclusive stays `declared`, and its gap says so; what was never tried stays as it is.
+    A claim whose attacks all held gets evidence `probed`, and no other has it, whatever a backend says of
+    itself. One that was refuted becomes `not_enforced`. What was inconclusive stays as it was declared, and
+    its gap says so; what was never tried stays as it is, and is `provable`.
     """
-    contract = descriptor.sandbox_enforcement_contract
     chosen = here() if attacks is None else attacks
-    weighed = {
-        control.value: _weigh(standing(descriptor, control, on_one, receipts))
+    known = {
+        control: standing(descriptor, control, on_one, receipts)
         for control, on_one in ((c, [a for a in chosen if a.control is c]) for c in Control)
     }
-    if all(contract[Control(name)] is claim for name, claim in weighed.items()):
-        return descriptor
-    return replace(descriptor, sandbox_enforcement_contract=SandboxEnforcementContract(**weighed))
+    weighed = {control.value: _weigh(one) for control, one in known.items()}
+    contract = SandboxEnforcementContract(**weighed)
+    if contract != descriptor.sandbox_enforcement_contract:
+        descriptor = replace(descriptor, sandbox_enforcement_contract=contract)
+    return Offer(
+        descriptor,
+        proofs={control: _proof(one) for control, one in known.items() if one.proved},
+        provable=frozenset(control for control, one in known.items() if _provable(one)),
+        refuted={control: _refuted(one) for control, one in known.items() if one.leaked},
+        unproved={control: _unproved(one) for control, one in known.items() if one.inconclusive},
+    )
 
 
 def _weigh(known: Standing) -> Enforcement:
     claim = known.claim
-    if not claims(claim):
-        return claim
-    if known.leaked:
-        told = tuple(f"refuted here: {_told(result)}" for result in known.leaked)
-        return replace(claim, level=Level.not_enforced, gaps=(*claim.gaps, *told))
-    if known.inconclusive:
-        told = tuple(f"not proved here: {_told(result)}: {result.reason}" for result in known.inconclusive)
-        return replace(claim, gaps=(*claim.gaps, *told))
     if known.proved:
         return replace(claim, evidence=Evidence.probed)
+    if claim.evidence is Evidence.probed:
+        claim = replace(claim, evidence=Evidence.declared)  # nobody proves a claim of his own
+    if known.leaked:
+        return replace(claim, level=Level.not_enforced, gaps=(*claim.gaps, _refuted(known)))
+    if known.inconclusive:
+        return replace(claim, gaps=(*claim.gaps, _unproved(known)))
     return claim
+
+
+def _proof(known: Standing) -> Proof:
+    return Proof(digest(known.held), min(result.when for result in known.held))
+
+
+def _provable(known: Standing) -> bool:
+    return bool(known.missing) and not (known.leaked or known.inconclusive)
+
+
+def _refuted(known: Standing) -> str:
+    return f"refuted here by {', '.join(map(_told, known.leaked))}"
+
+
+def _unproved(known: Standing) -> str:
+    told = (f"{_told(result)}: {result.reason}" for result in known.inconclusive)
+    return f"not proved here by {', '.join(told)}"
 
 
 def _told(result: ProbeResult) -> str:
@@ -86,6 +108,19 @@ def missing(
         and covers(contract[attack.control], attack)
         and receipts.get(descriptor.name, attack.control, attack.variant) is None
     )
+
+
+class Witness:
+    """Whoever is told of attacks while evidence is made; this one keeps nothing."""
+
+    async def before(self, backend: Descriptor, attacks: Sequence[Attack]) -> None:
+        """These attacks are about to begin."""
+
+    def result(self, result: ProbeResult) -> None:
+        """One attack is over; from the loop of the attacks."""
+
+    async def after(self, backend: Descriptor, results: Sequence[ProbeResult]) -> None:
+        """All attacks are over."""
 
 
 class Attestor:
@@ -137,23 +172,23 @@ class Attestor:
             self._receipts = receipts
         self._fresh = self._receipts.span(self._lifetime)
 
-    def attested(self, descriptor: Descriptor) -> Descriptor:
-        """`descriptor` as the receipts of this host have it."""
-        return attest(descriptor, self.receipts((descriptor,)), self._attacks)
+    def offers(self, descriptors: Sequence[Descriptor]) -> tuple[Offer, ...]:
+        """`descriptors` as the receipts of this host have them. Attacks nothing."""
+        receipts = self.receipts(descriptors)
+        return tuple(offer(descriptor, receipts, self._attacks) for descriptor in descriptors)
 
     async def ensure(
-        self,
-        backends: Sequence[Backend],
-        needed: Mapping[str, Collection[Control]],
-        progress: Progress = lambda result: None,
-    ) -> Receipts:
-        """Make the receipts that are missing for the controls `needed` of each backend, by its name.
+        self, backend: Backend, controls: Collection[Control], witness: Witness | None = None
+    ) -> None:
+        """Make the receipts that are missing on the claims of `backend` to `controls`.
 
-        Backends that can't run here are left out. What is made is kept on disk if that can be written, and in
-        this process in any case.
+        Whoever comes while somebody attacks waits for them. What is made is kept on disk if that can be
+        written, and in this process in any case, once `witness` has it.
+
+        Raises:
+            AuditUnavailable: the witness could not record it; nothing of it counts.
         """
-        usable = [backend for backend in backends if backend.describe().unavailable is None]
-        while lacking := self._lacking(usable, needed):
+        while lacking := self._lacking(backend, controls):
             mine: Future[None] = Future()
             with self._guard:
                 first = self._under_way or mine
@@ -162,33 +197,31 @@ class Attestor:
                 await asyncio.shield(asyncio.wrap_future(first))
                 continue
             try:
-                await self._attack(lacking, progress)
+                await self._attack(backend, lacking, witness or Witness())
                 break
             finally:
                 with self._guard:
                     self._under_way = None
                 mine.set_result(None)
-        return self.receipts(backend.describe() for backend in backends)
 
-    def _lacking(
-        self, backends: Sequence[Backend], needed: Mapping[str, Collection[Control]]
-    ) -> list[tuple[Backend, Attack]]:
-        receipts = self.receipts(backend.describe() for backend in backends)
-        return [
-            (backend, attack)
-            for backend in backends
-            for attack in missing(
-                backend.describe(), needed.get(backend.describe().name, ()), receipts, self._attacks
-            )
-        ]
+    def _lacking(self, backend: Backend, controls: Collection[Control]) -> tuple[Attack, ...]:
+        descriptor = backend.describe()
+        if descriptor.unavailable is not None:
+            return ()
+        return missing(descriptor, controls, self.receipts((descriptor,)), self._attacks)
 
-    async def _attack(self, wanted: Iterable[tuple[Backend, Attack]], progress: Progress) -> None:
+    async def _attack(self, backend: Backend, attacks: tuple[Attack, ...], witness: Witness) -> None:
         # imported by whoever attacks: a run that has its receipts does without
         from licet.probe.prober import Prober
         from licet.probe.scene import Scene
 
+        descriptor = backend.describe()
+        await witness.before(descriptor, attacks)
         async with Scene() as scene:
-            self.keep(await Prober(scene).probe_all(wanted, progress))
+            pairs = [(backend, attack) for attack in attacks]
+            results = await Prober(scene).probe_all(pairs, witness.result)
+        await witness.after(descriptor, results)
+        self.keep(results)
 
     def keep(self, results: Iterable[ProbeResult]) -> None:
         """Count new results from now on."""

@@ -73,12 +73,11 @@ class Gaps:
             self._missing = self._read() + records
             self._keep(self._missing)
 
-    def recorded(self) -> None:
-        """Note that a log has recorded the gap."""
+    def recorded(self, records: int) -> None:
+        """Note that a log has recorded that so many are lost."""
         with self._guard:
-            if self._read():
-                self._missing = 0
-                self._keep(0)
+            self._missing = max(self._read() - records, 0)
+            self._keep(self._missing)
 
     @property
     def missing(self) -> int:

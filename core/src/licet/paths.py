@@ -16,6 +16,8 @@ import os
 import re
 from collections.abc import Callable
 
+from licet.errors import InvalidRequest
+
 NAME_MAX = 255
 PATH_MAX = 4095
 LINKS_MAX = 40
@@ -24,6 +26,18 @@ LINKS_MAX = 40
 Resolve = Callable[[str], str]
 
 _MAGIC = re.compile(r"/proc/(?:self|thread-self|\d+)(?:/|$)|/dev/(?:fd|stdin|stdout|stderr)(?:/|$)")
+
+
+def current_directory() -> str:
+    """The current directory of this process.
+
+    Raises:
+        InvalidRequest: it is gone.
+    """
+    try:
+        return os.getcwd()  # noqa: PTH109  # a text, as all paths here
+    except FileNotFoundError:
+        raise InvalidRequest("the current directory is gone", advice="change into one that exists") from None
 
 
 def resolve_links(path: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -100,6 +100,7 @@ class ExecutionPlan:
     seal: str = field(default="", repr=False)
 
 
+_content = tuple(field.name for field in fields(ExecutionPlan) if field.name != "seal")
 _sealed: WeakValueDictionary[str, ExecutionPlan] = WeakValueDictionary()
 _serial = itertools.count()
 _guard = threading.Lock()
@@ -107,7 +108,7 @@ _guard = threading.Lock()
 
 def seal(plan: ExecutionPlan) -> ExecutionPlan:
     """Return `plan` with a seal that `check` will accept once; for the runtime and the prober."""
-    sealed = replace(plan, seal=f"seal {next(_serial)}")
+    sealed = ExecutionPlan(**{name: getattr(plan, name) for name in _content}, seal=f"seal {next(_serial)}")
     with _guard:
         _sealed[sealed.seal] = sealed
     return sealed

@@ -31,7 +31,11 @@ T = TypeVar("T")
 
 
 class Plugins:
-    """The enabled plugins. `problems` says in words what was left out, and why."""
+    """The enabled plugins.
+
+    `problems` says in words what was left out, and why; `installed` names all that there are, from metadata
+    alone, and `disabled` those of them that are not enabled, and were not imported.
+    """
 
     def __init__(self, settings: Settings, *, found: Sequence[EntryPoint] | None = None) -> None:
         self.problems: list[str] = []
@@ -39,6 +43,8 @@ class Plugins:
         self._manager = pluggy.PluginManager("licet")
         self._manager.add_hookspecs(hookspecs)
         listed = list(entry_points(group=GROUP)) if found is None else list(found)
+        self.installed = frozenset(point.name for point in listed)
+        self.disabled = tuple(sorted(self.installed - {*settings.enabled}))
         self._register({name: self._pick(name, listed) for name in settings.enabled})
 
     def _pick(self, name: str, listed: Sequence[EntryPoint]) -> EntryPoint | None:

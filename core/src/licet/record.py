@@ -2,8 +2,7 @@
 
 Rules this module keeps:
 
-- the canonical form is RFC 8785 (JCS) over a subset: ASCII keys, no floats, integers below 2**53; so a
-  record has exactly one spelling, and any JCS library writes the same bytes;
+- a record is written in the one canonical spelling of its content (see `plain`);
 - a leaf is `SHA-256(0x00 || bytes)` as in RFC 6962, so that the chain can become a Merkle tree;
 - `AuditLog.append` returns only when all that it was given is durable, together and in order.
 """
@@ -12,26 +11,25 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cache
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-import orjson
-
 from licet.errors import AuditUnavailable, UsageError
+from licet.plain import Plain, canonical
 
 VERSION = 1
-MAX_DEPTH = 32
-"""How deep the content of a record may be nested."""
-
-_ENDS_OF_LINES = {code: f"\\x{code:02x}" for code in range(0x80, 0xA0)} | {
-    0x2028: "\\u2028",
-    0x2029: "\\u2029",
-}
-"""Controls that JSON leaves as they are, and that programs which read line by line may split at."""
 
 Kind = Literal[
-    "request", "decision", "selection", "authorization", "execution", "tool_call", "access", "result", "log"
+    "request",
+    "decision",
+    "probe",
+    "selection",
+    "authorization",
+    "execution",
+    "tool_call",
+    "access",
+    "result",
+    "log",
 ]
 Phase = Literal["before", "after"]
 
@@ -72,7 +70,7 @@ class Record:
 
     def as_json(self) -> dict[str, Any]:
         """The record as it is written: one flat object; what is None is left out."""
-        return {"v": self.v, **_flat(self.entry, self.log, self.seq, self.prev, self.writer)}
+        return _flat(self.entry, self.v, self.log, self.seq, self.prev, self.writer)
 
 
 def seat(entry: Entry, *, log: str, seq: int, prev: str, writer: Mapping[str, Any]) -> tuple[Record, bytes]:
@@ -81,12 +79,13 @@ def seat(entry: Entry, *, log: str, seq: int, prev: str, writer: Mapping[str, An
     Raises:
         ValueError: the entry has no canonical form.
     """
-    line = canonical({"v": VERSION, **_flat(entry, log, seq, prev, writer)})
+    line = canonical(_flat(entry, VERSION, log, seq, prev, writer))
     return Record(log, seq, prev, writer, entry, leaf=leaf_hash(line)), line
 
 
-def _flat(entry: Entry, log: str, seq: int, prev: str, writer: Mapping[str, Any]) -> dict[str, Any]:
+def _flat(entry: Entry, v: int, log: str, seq: int, prev: str, writer: Mapping[str, Any]) -> dict[str, Any]:
     content = {
+        "v": v,
         "log": log,
         "seq": seq,
         "prev": prev,
@@ -97,8 +96,12 @@ def _flat(entry: Entry, log: str, seq: int, prev: str, writer: Mapping[str, Any]
         "mono_ns": str(entry.mono_ns),
         "body": entry.body if type(entry.body) is Plain else dict(entry.body),
     }
-    optional = {"phase": entry.phase, "trace_id": entry.trace_id, "span_id": entry.span_id}
-    content.update((key, value) for key, value in optional.items() if value is not None)
+    if entry.phase is not None:
+        content["phase"] = entry.phase
+    if entry.trace_id is not None:
+        content["trace_id"] = entry.trace_id
+    if entry.span_id is not None:
+        content["span_id"] = entry.span_id
     return content
 
 
@@ -130,109 +133,9 @@ def from_json(content: Mapping[str, Any], leaf: str = "") -> Record:
     )
 
 
-def canonical(value: Any) -> bytes:
-    """The one spelling of a JSON value.
-
-    Raises:
-        ValueError: a float, an integer outside ±2**53, a key that is not ASCII text, a lone surrogate,
-            nesting deeper than `MAX_DEPTH`, or something that is no JSON.
-    """
-    _check(value)
-    try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except TypeError as problem:  # what JSONEncodeError is
-        raise ValueError(f"a record can't hold this: {problem}") from None
-
-
-class Plain(dict[str, Any]):
-    """Content that `plain_body` made, so that it need not be checked again."""
-
-
-def plain_body(body: Mapping[str, Any]) -> Plain:
-    """Turn what a stage knows into what a record can hold.
-
-    Numbers with a fraction and huge ones become text, characters that UTF-8 can't hold or that could pass
-    for the end of a line become escapes, values become mappings of their fields.
-    """
-    return Plain(_plain_mapping(body))
-
-
-def _plain_mapping(content: Mapping[Any, Any]) -> dict[str, Any]:
-    return {
-        key if type(key) is str and key.isascii() else ascii_key(str(key)): (
-            inner if type(inner) is str and inner.isascii() else _plain(inner)
-        )
-        for key, inner in content.items()
-    }
-
-
-def _plain(value: Any) -> Any:
-    kind = type(value)
-    if kind is str:
-        return value if value.isascii() else _spelled(value)
-    if value is None or kind is bool or kind is Plain:
-        return value
-    if kind is int:
-        return value if -(2**53) < value < 2**53 else hex(value)
-    if kind is dict:
-        return _plain_mapping(value)
-    if kind is tuple or kind is list:
-        return [_plain(inner) for inner in value]
-    return _plain_of_other(value, kind)
-
-
-def _spelled(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode().translate(_ENDS_OF_LINES)
-
-
-def _plain_of_other(value: Any, kind: type) -> Any:
-    if isinstance(value, str):
-        return _plain(str.__str__(value))
-    if isinstance(value, float):
-        return repr(float(value))
-    if is_dataclass(value) and not isinstance(value, type):
-        return {name: _plain(getattr(value, name)) for name in _field_names(kind)}
-    if isinstance(value, Mapping):
-        return _plain_mapping(value)
-    return _plain(sorted(map(str, value)) if isinstance(value, (set, frozenset)) else str(value))
-
-
-@cache
-def _field_names(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
-
-
-def ascii_key(key: str) -> str:
-    """The name of a field in ASCII; other characters become escapes."""
-    return key if key.isascii() else key.encode("ascii", "backslashreplace").decode()
-
-
 def leaf_hash(line: bytes) -> str:
     """RFC 6962 leaf hash of a record's canonical bytes (without the newline), as hexadecimal."""
     return hashlib.sha256(b"\x00" + line).hexdigest()
-
-
-def _check(value: Any, depth: int = 0) -> None:
-    kind = type(value)
-    if kind is str or value is None or kind is bool or kind is Plain:
-        return
-    if kind is int:
-        if not -(2**53) < value < 2**53:
-            raise ValueError(f"integer `{value}` is too large for a record; write it as text")
-        return
-    if depth >= MAX_DEPTH:
-        raise ValueError(f"a record can't be nested deeper than {MAX_DEPTH} levels")
-    if kind is dict:
-        for key, inner in value.items():
-            if type(key) is not str or not key.isascii():
-                raise ValueError(f"key `{key!r}` of a record is not ASCII text")
-            if type(inner) is not str:
-                _check(inner, depth + 1)
-    elif kind is list or kind is tuple:
-        for inner in value:
-            _check(inner, depth + 1)
-    else:
-        raise ValueError(f"a record can't hold a `{kind.__name__}`")
 
 
 def _field(content: Mapping[str, Any], key: str, kind: type, *, required: bool = True) -> Any:

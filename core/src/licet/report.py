@@ -12,10 +12,11 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from licet.contract import Evidence
 from licet.decide import Decision, Verdict
 from licet.policy.patterns import Effect
 from licet.request import Violation
-from licet.select import Selection
+from licet.select import Candidate, Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Explanation:
     violations: tuple[Violation, ...]
     refusals: tuple[Violation, ...]
     selection: Selection
+    evidence: Evidence
     repair: tuple[Repair, ...]
     policy_digest: str
     plan_digest: str | None
@@ -58,13 +60,17 @@ class Explanation:
             "violations": [asdict(violation) for violation in self.violations],
             "selection": {
                 "backend": self.selection.backend,
-                "candidates": [asdict(candidate) for candidate in self.selection.candidates],
+                "candidates": [self._candidate(one) for one in self.selection.candidates],
             },
             "repair": [asdict(repair) for repair in self.repair],
             "policy_digest": self.policy_digest,
             "plan_digest": self.plan_digest,
             "syntax_error": asdict(self.syntax_error) if self.syntax_error else None,
         }
+
+    def _candidate(self, candidate: Candidate) -> dict[str, Any]:
+        evidence = "missing" if candidate.missing else self.evidence.value
+        return asdict(candidate) | {"evidence": evidence}
 
 
 def explain(decision: Decision, selection: Selection, syntax_error: Violation | None = None) -> Explanation:
@@ -76,6 +82,7 @@ def explain(decision: Decision, selection: Selection, syntax_error: Violation | 
         violations=decision.violations,
         refusals=decision.refusals,
         selection=selection,
+        evidence=decision.evidence,
         repair=tuple(dict.fromkeys(_repairs(decision, selection))),
         policy_digest=decision.policy_digest,
         plan_digest=chosen.plan_digest if chosen else None,
@@ -117,7 +124,10 @@ def _repair_selection(selection: Selection) -> Iterable[Repair]:
     )
     for what, asked, because in lacking:
         yield Repair("change_code", f"do without the {what} `{asked}` ({because})")
-    yield Repair("enable_backend", "enable a backend that holds all of this: see `licet backends list`")
+    advice = (
+        "enable or install a backend that holds all of this: `licet doctor` tells what this host can hold"
+    )
+    yield Repair("enable_backend", advice)
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:

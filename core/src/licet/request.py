@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from licet import units
 from licet.contract import Control, Level
+from licet.errors import InvalidRequest
 
 Action = Literal["run", "read", "write", "network", "shell", "tool"]
 Source = Literal["declared", "inferred", "granted"]
@@ -205,6 +206,22 @@ class FieldDigests:
     def as_json(self) -> dict[str, str]:
         """By name."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+
+def as_request(request: ExecutionRequest | str | bytes, fields: Mapping[str, Any]) -> ExecutionRequest:
+    """The request that a caller means by code, or by a request, and further `fields`.
+
+    Raises:
+        InvalidRequest: a field can't be understood.
+    """
+    try:
+        if not isinstance(request, ExecutionRequest):
+            return ExecutionRequest(code=request, **fields)
+        return ExecutionRequest(**{**dict(request), **fields}) if fields else request
+    except ValidationError as problem:
+        first = problem.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        raise InvalidRequest(f"`{field}`: {first['msg'].removeprefix('Value error, ').lower()}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -81,6 +82,19 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class Protection:
+    """What was seen of the protection of one run, by control.
+
+    `configured` is what the backend set up, `observed` what the system showed of it afterwards; `unknown` are
+    the controls that were asked for and that nothing was observed of.
+    """
+
+    configured: Mapping[str, str] = field(default_factory=dict)
+    observed: Mapping[str, str] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class AuditPlace:
     """Where the last record of a run stands."""
 
@@ -120,7 +134,7 @@ class ExecutionResult:
     tool_calls: tuple[ToolCallMade, ...] = ()
     audit: AuditPlace | None = None
     unrecorded: str | None = None
-    observed: dict[str, str] = field(default_factory=dict)
+    protection: Protection = field(default_factory=Protection)
     detail: str | None = None
     advice: str | None = None
 
@@ -173,7 +187,7 @@ class ExecutionResult:
             "artifacts": [],
             "audit": asdict(self.audit) if self.audit else None,
             "unrecorded": self.unrecorded,
-            "observed": self.observed,
+            "protection": asdict(self.protection),
             "detail": self.detail,
             "advice": self.advice,
         }

@@ -3,6 +3,7 @@
 Rules this module keeps:
 
 - normalize → decide → select → authorize → seal → execute, each from the values before it;
+- what the chosen backend has not proved here is attacked first; then the choice is made again;
 - nothing runs before its decision and its `before` record are durable; the `result` record follows;
 - `run` never raises for what the code or the policy did; a malformed request raises `InvalidRequest`.
 """
@@ -11,24 +12,25 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from licet import backend as backends
-from licet import bodies, conclude
+from licet import bodies, conclude, paths, telemetry
 from licet import plan as plans
 from licet import state as states
 from licet.approval import authorize
 from licet.backend import Backend, Outcome, Termination
 from licet.conclude import Prepared
-from licet.decide import decide
-from licet.errors import AuditUnavailable, BackendError, InvalidRequest, LaunchFailed
+from licet.contract import Control
+from licet.decide import Decision, decide
+from licet.errors import AuditUnavailable, BackendError, LaunchFailed
+from licet.evidence import Attestor
 from licet.host import Digest, RunHost
 from licet.logbook import Gaps, Logbook
 from licet.normalize import normalize
@@ -37,20 +39,24 @@ from licet.plan import ExecutionPlan
 from licet.plugins import Plugins
 from licet.policy import MANAGED, PolicySource, PolicyStack, load_stack
 from licet.portal import Portal
+from licet.probe.results import Progress
 from licet.record import AuditLog, UnavailableLog
 from licet.report import Explanation, explain
-from licet.request import CodeNeeds, ExecutionRequest
+from licet.request import CodeNeeds, ExecutionRequest, NormalizedRequest, Violation, as_request
 from licet.result import ExecutionResult
 from licet.running import Running
 from licet.screen import screen
-from licet.select import Chosen, select
+from licet.select import Chosen, Offer, select
 from licet.settings import Settings, directory_of, settings_beside
 from licet.trail import Trail
+from licet.ulid import new_run_id
+from licet.witness import TrailWitness
+
+if TYPE_CHECKING:
+    from licet.probe import Report
 
 DEFAULT_POLICY = "licet:compute"
 _LARGE_CODE = 32 << 10  # bytes from which screening leaves the event loop
-
-_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 class Runtime:
@@ -68,10 +74,12 @@ class Runtime:
         log: AuditLog | None = None,
         backends: Sequence[Backend] | None = None,
         managed: Path = MANAGED,
+        progress: Progress = lambda result: None,
     ) -> None:
         """Load `policy` (a file, or `licet:PACK`).
 
-        `log` and `backends` replace those of the plugins, for programs that bring their own.
+        `log` and `backends` replace those of the plugins, for programs that bring their own. `progress` hears
+        of each attack that is made for evidence.
 
         Raises:
             InvalidPolicy: the policy or one of its bounds is missing or wrong.
@@ -85,7 +93,10 @@ class Runtime:
         source = PolicySource(self.plugins.packs(), managed, self.settings.may_pass)
         self.stack: PolicyStack = load_stack(name, source, sealed=self._sealed())
         self.backends = tuple(backends) if backends is not None else self.plugins.backends()
-        self._offers = [(backend.describe(), backend) for backend in self.backends]
+        self._by_name = {backend.describe().name: backend for backend in self.backends}
+        self._descriptors = tuple(backend.describe() for backend in self.backends)
+        self._attestor = Attestor()
+        self._progress = progress
         self._logbook = Logbook(self._open_log, lent=log)
         self._gaps = Gaps(self.state_path if log is None else None)
         self._key: bytes | None = None
@@ -97,13 +108,17 @@ class Runtime:
         """A runtime under the policy file (or pack) `policy`; options as for `Runtime`."""
         return cls(policy, **options)
 
+    def offers(self) -> tuple[Offer, ...]:
+        """Every backend, its contract as the receipts of this host have it; attacks nothing."""
+        return self._attestor.offers(self._descriptors)
+
     def decide(self, request: ExecutionRequest | str | bytes, **fields: Any) -> Explanation:
         """Decide and select without running or recording anything.
 
         Raises:
             InvalidRequest: the request can't be understood.
         """
-        asked = _request(request, fields)
+        asked = as_request(request, fields)
         try:
             return self._prepare(asked, self._digest).explanation
         except AuditUnavailable:  # without a key, all can be said but the digest of the plan
@@ -116,7 +131,7 @@ class Runtime:
             InvalidRequest: the request can't be understood.
             RuntimeClosed: the runtime was closed.
         """
-        asked = _request(request, fields)
+        asked = as_request(request, fields)
         keyless: AuditUnavailable | None = None
         try:
             self._host_key()
@@ -131,8 +146,7 @@ class Runtime:
             return await self._run(prepared, UnavailableLog(keyless) if keyless else self._logbook.current())
 
     async def _run(self, prepared: Prepared, log: AuditLog) -> ExecutionResult:
-        best_effort = self.stack.audit_mode == "best_effort"
-        with Trail(log, new_run_id(), best_effort=best_effort, gaps=self._gaps) as trail:
+        with self._trail(log) as trail:
             try:
                 return await self._recorded(prepared, trail)
             except AuditUnavailable as problem:
@@ -142,6 +156,41 @@ class Runtime:
             finally:
                 if trail.log_failed:
                     await self._logbook.give_up(log)
+
+    async def verify(self, names: Collection[str] | None = None) -> Report:
+        """Attack every claim of the backends `names` (None: of all), record it, and keep the receipts.
+
+        Raises:
+            AuditUnavailable: it could not be recorded; the receipts don't count then.
+            RuntimeClosed: the runtime was closed.
+        """
+        from licet.probe import verify
+        from licet.probe.attacks import here
+
+        wanted = [b for name, b in self._by_name.items() if names is None or name in names]
+        async with self._attacking() as witness:
+            for backend in wanted:
+                await witness.before(backend.describe(), here())
+            report = await verify(wanted, witness.result)
+            for backend in wanted:
+                found = [r for r in report.results if r.backend == backend.describe().name]
+                await witness.after(backend.describe(), found)
+        self._attestor.keep(report.results)
+        return report
+
+    async def prove(self) -> tuple[Offer, ...]:
+        """Make the quick evidence that is missing on every claim, record it, and answer as `offers` does.
+
+        Raises:
+            AuditUnavailable: nothing can be recorded here, neither attacks nor runs.
+            RuntimeClosed: the runtime was closed.
+        """
+        self._host_key()
+        async with self._attacking() as witness:
+            for backend in self.backends:
+                if backend.describe().unavailable is None:
+                    await self._attestor.ensure(backend, tuple(Control), witness)
+        return self.offers()
 
     def run_sync(self, request: ExecutionRequest | str | bytes, **fields: Any) -> ExecutionResult:
         """`run` for programs without an event loop; also works where one is running."""
@@ -184,20 +233,45 @@ class Runtime:
         request = normalize(
             asked,
             self.stack,
-            directory=_current_directory(),
+            directory=paths.current_directory(),
             host_environment=os.environ,
             digest=digest,
         )
         seen = screen(request.code, denied_modules=self.stack.denied_modules)
         decision = decide(request, self.stack, seen)
         needs = seen.needs if seen.syntax_error is None else CodeNeeds()
-        selection = select(request, decision, needs, self.stack, [offer for offer, _ in self._offers])
-        explanation = explain(decision, selection, seen.syntax_error)
-        return Prepared(request, decision, selection, explanation, seen.syntax_error)
+        return self._select(request, decision, needs, seen.syntax_error)
+
+    def _select(
+        self,
+        request: NormalizedRequest,
+        decision: Decision,
+        needs: CodeNeeds,
+        syntax_error: Violation | None = None,
+    ) -> Prepared:
+        selection = select(request, decision, needs, self.stack, self.offers())
+        explanation = explain(decision, selection, syntax_error)
+        return Prepared(request, decision, needs, selection, explanation, syntax_error)
+
+    async def _proved(self, prepared: Prepared, trail: Trail) -> Prepared:
+        """Attack what the chosen backend has not proved here, and choose again, until nothing is missing."""
+        while (chosen := prepared.selection.chosen) is not None and chosen.missing:
+            backend = self._by_name[chosen.descriptor.name]
+            await self._attestor.ensure(backend, chosen.missing, TrailWitness(trail, self._progress))
+            prepared = self._select(prepared.request, prepared.decision, prepared.needs)
+        return prepared
 
     async def _recorded(self, prepared: Prepared, trail: Trail) -> ExecutionResult:
-        """Record, authorize, seal and execute."""
-        if (refusal := _noted(prepared, self.stack, trail)) is not None:
+        """Record, prove, authorize, seal and execute."""
+        trail.step("request", bodies.request(prepared.request))
+        trail.step("decision", bodies.decision(prepared.decision, self.stack))
+        refusal = conclude.refusal(prepared)
+        if refusal is None:
+            prepared = await self._proved(prepared, trail)
+        trail.step("selection", bodies.selection(prepared.selection))
+        if refusal is None:
+            refusal = _unauthorized(prepared, trail)
+        if refusal is not None:
             trail.step("result", bodies.refusal(*refusal), phase="after")
             await trail.commit()
             return conclude.refused(prepared, trail, *refusal)
@@ -235,9 +309,8 @@ class Runtime:
         )
 
     async def _execute(self, plan: ExecutionPlan, host: RunHost) -> Outcome:
-        backend = next(backend for offer, backend in self._offers if offer.name == plan.backend)
         try:
-            return await backends.execute(backend, plan, host)
+            return await backends.execute(self._by_name[plan.backend], plan, host)
         except AuditUnavailable as problem:  # a tool call could not be recorded
             return Outcome(Termination.audit_unavailable, detail=problem.message)
         except LaunchFailed as problem:
@@ -257,15 +330,35 @@ class Runtime:
     ) -> ExecutionResult:
         """Record how it ended, and say so."""
         output, calls = host.output(), host.tool_calls
-        body = bodies.result(outcome, output, self._digest, tool_calls=len(calls), accesses=host.accesses)
+        chosen = prepared.selection.chosen
+        assert chosen is not None
+        protection = conclude.protected(outcome, chosen)
+        body = bodies.result(
+            outcome, protection, output, self._digest, tool_calls=len(calls), accesses=host.accesses
+        )
         trail.step("result", body, phase="after")
         unrecorded: AuditUnavailable | None = None
         try:
             await trail.commit()
         except AuditUnavailable as problem:
             unrecorded = problem
-        result = conclude.finished(prepared, plan, outcome, output, calls, trail)
+        result = conclude.finished(prepared, plan, outcome, protection, output, calls, trail)
         return conclude.unrecorded(result, unrecorded) if unrecorded else result
+
+    @asynccontextmanager
+    async def _attacking(self) -> AsyncIterator[TrailWitness]:
+        """Around attacks that have a trail of their own."""
+        log = self._logbook.current()
+        with self._running.one(), self._trail(log, span=telemetry.VERIFY) as trail:
+            try:
+                yield TrailWitness(trail, self._progress)
+            finally:
+                if trail.log_failed:
+                    await self._logbook.give_up(log)
+
+    def _trail(self, log: AuditLog, span: str = telemetry.RUN) -> Trail:
+        best_effort = self.stack.audit_mode == "best_effort"
+        return Trail(log, new_run_id(), best_effort=best_effort, gaps=self._gaps, span=span)
 
     def _open_log(self) -> AuditLog:
         return self.plugins.audit_log(states.open_state(self.state_path))
@@ -290,44 +383,11 @@ def _no_digest(name: str, content: bytes) -> str:
     return ""
 
 
-def _current_directory() -> str:
-    try:
-        return str(Path.cwd())
-    except FileNotFoundError:
-        raise InvalidRequest("the current directory is gone", advice="change into one that exists") from None
-
-
 _small_digest = lru_cache(maxsize=512)(states.digest)
 
 
-def new_run_id() -> str:
-    """A ULID: 10 characters of time in milliseconds, 16 of randomness, sortable by time."""
-    number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
-    return "".join(_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))
-
-
-def _request(request: ExecutionRequest | str | bytes, fields: Mapping[str, Any]) -> ExecutionRequest:
-    from pydantic import ValidationError
-
-    try:
-        if not isinstance(request, ExecutionRequest):
-            return ExecutionRequest(code=request, **fields)
-        return ExecutionRequest(**{**dict(request), **fields}) if fields else request
-    except ValidationError as problem:
-        first = problem.errors(include_url=False)[0]
-        field = ".".join(map(str, first["loc"]))
-        raise InvalidRequest(f"`{field}`: {first['msg'].removeprefix('Value error, ').lower()}") from None
-
-
-def _noted(prepared: Prepared, stack: PolicyStack, trail: Trail) -> tuple[Termination, str] | None:
-    """Note the stages before an execution; if one of them ends the run, say how and why."""
-    trail.step("request", bodies.request(prepared.request))
-    trail.step("decision", bodies.decision(prepared.decision, stack))
-    trail.step("selection", bodies.selection(prepared.selection))
-    if prepared.decision.effect == "deny":
-        return Termination.policy_denied, conclude.why_denied(prepared.decision)
-    if (unreadable := prepared.syntax_error) is not None:
-        return Termination.exited, unreadable.message
+def _unauthorized(prepared: Prepared, trail: Trail) -> tuple[Termination, str] | None:
+    """How and why a run ends that policy permits; None if it may go on."""
     if prepared.selection.chosen is None:
         return Termination.no_backend, "no backend can run this here"
     authorization = authorize(prepared.decision)

@@ -3,6 +3,8 @@
 Rules this module keeps:
 
 - a candidate qualifies only if its contract satisfies every requirement and it can run the code;
+- evidence that can still be made on this host is `missing`, and no shortfall: whoever runs the code makes it
+  first, and selects again;
 - every candidate is listed with every shortfall, asked and offered;
 - those that qualify are ranked by the policy's `prefer`, then by least power, then by cost;
 - `plan_digest` covers everything that decides what runs; times, the run's id and probe results are outside.
@@ -13,12 +15,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from licet.backend import Descriptor, Language
 from licet.contract import Blocker, Control, Evidence, Level, Requirement
 from licet.decide import Decision
+from licet.plain import canonical
 from licet.plan import Opened
 from licet.policy import PolicyStack
 from licet.request import CodeNeeds, Limits, NormalizedRequest
@@ -26,22 +29,61 @@ from licet.requirements import demand, openable
 
 
 @dataclass(frozen=True, slots=True)
+class Proof:
+    """What proves a claim on this host: the digest of its receipts, and when the oldest was made."""
+
+    digest: str
+    when: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Offer:
+    """A backend that can be chosen, its contract as the receipts of this host have it.
+
+    `proofs` are of claims that withstood their attacks, `provable` are claims whose attacks are still to be
+    run. `refuted` tells which attack refuted a claim here, and when, `unproved` which one decided nothing.
+    """
+
+    descriptor: Descriptor
+    proofs: Mapping[Control, Proof] = field(default_factory=dict)
+    provable: frozenset[Control] = frozenset()
+    refuted: Mapping[Control, str] = field(default_factory=dict)
+    unproved: Mapping[Control, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
-    """One backend as it was weighed."""
+    """One backend as it was weighed.
+
+    `missing` are the controls whose evidence is still to be made, `refuted` what an attack on this host has
+    disproved, whether or not this run asks for it.
+    """
 
     name: str
     satisfies: bool
     blockers: tuple[Blocker, ...]
+    missing: tuple[Control, ...] = ()
+    refuted: tuple[str, ...] = ()
+
+    def lacking(self, what: tuple[Blocker, ...]) -> Candidate:
+        """This candidate with more that it falls short of, put first."""
+        return replace(self, satisfies=False, blockers=(*what, *self.blockers))
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The backend that a run will use, what it opens, and what was asked of it."""
+    """The backend that a run will use, what it opens, and what was asked of it.
+
+    `missing` are the controls whose evidence has to be made before it may run. `proof` stands for all the
+    receipts that the run relies on, None if it relies on none.
+    """
 
     descriptor: Descriptor
     opened: Opened
     requirements: Mapping[Control, Requirement]
     plan_digest: str
+    missing: tuple[Control, ...] = ()
+    proof: Proof | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,61 +104,115 @@ def select(
     decision: Decision,
     needs: CodeNeeds,
     stack: PolicyStack,
-    descriptors: Sequence[Descriptor],
+    offers: Sequence[Offer],
 ) -> Selection:
-    """Weigh every descriptor and choose one."""
-    candidates, qualified = [], []
+    """Weigh every offer and choose one."""
+    candidates: list[Candidate] = []
+    qualified: list[_Weighed] = []
     required = tuple(decision.required.items())
-    for descriptor in descriptors:
-        opened, requirements, shortfalls = _weigh(
-            descriptor, decision.opened, request.limits, required, decision.evidence
+    for offer in offers:
+        weighed = _weigh(offer, stack, decision.opened, request.limits, required, decision.evidence)
+        lacking = (
+            *_language(offer.descriptor.language, needs, bool(request.stdin)),
+            *_openings(offer.descriptor, decision, bool(request.tools)),
         )
-        blockers = (
-            *_availability(descriptor, stack),
-            *_language(descriptor.language, needs, bool(request.stdin)),
-            *_openings(descriptor, decision, bool(request.tools)),
-            *shortfalls,
-        )
-        candidates.append(Candidate(descriptor.name, not blockers, blockers))
-        if not blockers:
-            qualified.append((descriptor, opened, requirements))
+        candidate = weighed.candidate.lacking(lacking) if lacking else weighed.candidate
+        candidates.append(candidate)
+        if candidate.satisfies:
+            qualified.append(weighed)
     if not qualified:
         return Selection(tuple(candidates), None)
-    descriptor, opened, requirements = min(qualified, key=lambda item: _rank(item[0], stack))
-    digest = plan_digest(request, decision, descriptor, opened)
-    return Selection(tuple(candidates), Chosen(descriptor, opened, requirements, digest))
+    best = min(qualified, key=lambda weighed: weighed.rank)
+    digest = plan_digest(request, decision, best.descriptor, best.opened)
+    chosen = Chosen(
+        best.descriptor, best.opened, best.requirements, digest, best.candidate.missing, best.proof
+    )
+    return Selection(tuple(candidates), chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    """An offer as far as it does not depend on the code: what it would open, and what that demands of it."""
+
+    descriptor: Descriptor
+    opened: Opened
+    requirements: Mapping[Control, Requirement]
+    candidate: Candidate
+    proof: Proof | None
+    rank: tuple[int, int, float, str]
 
 
 @lru_cache(maxsize=512)
 def _weigh(
-    descriptor: Descriptor,
+    offer: Offer,
+    stack: PolicyStack,
     allowed: Opened,
     limits: Limits,
     required: tuple[tuple[Control, Level], ...],
     evidence: Evidence,
-) -> tuple[Opened, Mapping[Control, Requirement], tuple[Blocker, ...]]:
-    """What a backend would open, what that demands of it, and where it falls short."""
+) -> _Weighed:
+    descriptor = offer.descriptor
     opened = openable(allowed, descriptor.opens)
     requirements = demand(required, evidence, limits, opened)
-    return opened, requirements, descriptor.sandbox_enforcement_contract.satisfies(requirements)
+    contract = descriptor.sandbox_enforcement_contract
+    missing = tuple(
+        control
+        for control, asked in requirements.items()
+        if control in offer.provable and contract[control].evidence.rank < asked.evidence.rank
+    )
+    short = contract.satisfies(_without_evidence(requirements, missing))
+    blockers = (*_availability(descriptor, stack), *(_told(blocker, offer) for blocker in short))
+    refuted = tuple(f"{control}: {why}" for control, why in offer.refuted.items())
+    relied = {control.value: offer.proofs[control] for control in requirements if control in offer.proofs}
+    return _Weighed(
+        descriptor,
+        opened,
+        requirements,
+        Candidate(descriptor.name, not blockers, blockers, missing, refuted),
+        _together(relied) if relied else None,
+        _rank(descriptor, stack),
+    )
+
+
+def _without_evidence(
+    requirements: Mapping[Control, Requirement], missing: Iterable[Control]
+) -> Mapping[Control, Requirement]:
+    """The same requirements, satisfied by a declaration where evidence can still be made."""
+    declared = {control: replace(requirements[control], evidence=Evidence.declared) for control in missing}
+    return {**requirements, **declared}
+
+
+def _told(blocker: Blocker, offer: Offer) -> Blocker:
+    """A shortfall that says why, where it is by an attack."""
+    control = Control(blocker.what)
+    why = offer.refuted.get(control) or offer.unproved.get(control)
+    return blocker if why is None else replace(blocker, offered=f"{blocker.offered}, {why}")
+
+
+def _together(proofs: Mapping[str, Proof]) -> Proof:
+    digests = {name: proof.digest for name, proof in proofs.items()}
+    return Proof(_hash(digests), min(proof.when for proof in proofs.values()))
 
 
 def plan_digest(
     request: NormalizedRequest, decision: Decision, descriptor: Descriptor, opened: Opened
 ) -> str:
     """The digest that an approver is shown and that runs: a hash of named field digests."""
-    fields = request.digests.as_json() | {
-        "opened": _opened_digest(opened),
-        "policy": decision.policy_digest,
-        "backend": f"{descriptor.name} {descriptor.version}",
-        "contract": descriptor.sandbox_enforcement_contract.levels_digest,
-    }
-    return _hash(fields)
+    named = request.digests.as_json() | {"around": _around(descriptor, opened, decision.policy_digest)}
+    return f"sha256:{hashlib.sha256(canonical(named)).hexdigest()}"
 
 
 @lru_cache(maxsize=256)
-def _opened_digest(opened: Opened) -> str:
-    return _hash(opened.as_json())
+def _around(descriptor: Descriptor, opened: Opened, policy: str) -> str:
+    """The digest of all that a plan depends on beside the request."""
+    return _hash(
+        {
+            "opened": _hash(opened.as_json()),
+            "policy": policy,
+            "backend": f"{descriptor.name} {descriptor.version}",
+            "contract": descriptor.sandbox_enforcement_contract.levels_digest,
+        }
+    )
 
 
 def _hash(content: Mapping[str, object]) -> str:
@@ -158,6 +254,8 @@ def _language(language: Language, needs: CodeNeeds, stdin: bool) -> Iterable[Blo
 
 
 def _openings(descriptor: Descriptor, decision: Decision, tools: bool) -> Iterable[Blocker]:
+    if not decision.wanted and not tools:
+        return
     for action in sorted(decision.wanted | ({"tool"} if tools else set())):
         if action not in descriptor.opens:
             yield Blocker(f"opens {action}", "can be opened", "can't be opened", "an intent needs it")

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 SCHEMA_URL = "https://licet.invalid/schemas/1"
 
 RUN = "licet.run"
+VERIFY = "licet.verify"
 STEPS = {
     "request": "licet.normalize",
     "decision": "licet.decide",
+    "probe": "licet.probe",
     "selection": "licet.select",
     "authorization": "licet.authorize",
     "execution": "licet.execute",

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from types import TracebackType
@@ -21,18 +20,16 @@ from typing import TYPE_CHECKING, Any, Self
 from licet import telemetry
 from licet.errors import AuditUnavailable, EntryRefused
 from licet.logbook import Gaps
-from licet.record import AuditLog, Entry, Kind, Phase, Record, plain_body
+from licet.plain import plain_body
+from licet.record import AuditLog, Entry, Kind, Phase, Record
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span, Tracer
 
 
-@dataclass(frozen=True, slots=True)
-class _Noted:
-    entry: Entry
-    began_ns: int
-    ended_ns: int
+_Noted = tuple[Entry, int, int]
+"""An entry, and when its stage began and ended, in nanoseconds."""
 
 
 class Trail:
@@ -42,7 +39,9 @@ class Trail:
     whether the log is to be given up.
     """
 
-    def __init__(self, log: AuditLog, run_id: str, *, best_effort: bool, gaps: Gaps) -> None:
+    def __init__(
+        self, log: AuditLog, run_id: str, *, best_effort: bool, gaps: Gaps, span: str = telemetry.RUN
+    ) -> None:
         self.run_id = run_id
         self.last: Record | None = None
         self.lost: AuditUnavailable | None = None
@@ -50,18 +49,23 @@ class Trail:
         self._log = log
         self._best_effort = best_effort
         self._gaps = gaps
+        self._name = span
         self._noted: list[_Noted] = []
         self._mark_ns = time.time_ns()
         self._tracer: Tracer | None = telemetry.tracer()
         self._span: Span | None = None
         self._context: Context | None = None
+        self._trace_id: str | None = None
+        self._span_id: str | None = None
 
     def __enter__(self) -> Self:
         if self._tracer is not None:
             from opentelemetry import trace
 
-            self._span = self._tracer.start_span(telemetry.RUN, attributes={telemetry.RUN_ID: self.run_id})
+            self._span = self._tracer.start_span(self._name, attributes={telemetry.RUN_ID: self.run_id})
             self._context = trace.set_span_in_context(self._span)
+            if (own := self._span.get_span_context()).is_valid:
+                self._trace_id, self._span_id = f"{own.trace_id:032x}", f"{own.span_id:016x}"
         return self
 
     def __exit__(
@@ -73,7 +77,6 @@ class Trail:
     def step(self, kind: Kind, body: Mapping[str, Any], *, phase: Phase | None = None) -> None:
         """Note that a stage is done; its span reaches from the stage before it to now."""
         now = time.time_ns()
-        trace_id, span_id = self._ids()
         entry = Entry(
             kind=kind,
             run_id=self.run_id,
@@ -81,10 +84,10 @@ class Trail:
             time=_rfc3339(now),
             mono_ns=time.monotonic_ns(),
             phase=phase,
-            trace_id=trace_id,
-            span_id=span_id,
+            trace_id=self._trace_id,
+            span_id=self._span_id,
         )
-        self._noted.append(_Noted(entry, self._mark_ns, now))
+        self._noted.append((entry, self._mark_ns, now))
         self._mark_ns = now
 
     async def commit(self) -> None:
@@ -94,7 +97,7 @@ class Trail:
             AuditUnavailable: it is not durable, and policy requires that it is.
         """
         noted, self._noted = self._noted, []
-        entries = [item.entry for item in noted]
+        entries = [entry for entry, _, _ in noted]
         if missing := self._gaps.missing:
             entries.insert(0, _gap(missing, entries[0]))
         try:
@@ -106,25 +109,19 @@ class Trail:
             self.lost = problem
             self._gaps.lost(len(noted))
             return
-        self._gaps.recorded()
+        if missing:
+            self._gaps.recorded(missing)
         self.last = records[-1]
         self._emit(noted, records[-len(noted) :])
-
-    def _ids(self) -> tuple[str | None, str | None]:
-        if self._span is None or not (context := self._span.get_span_context()).is_valid:
-            return None, None
-        return f"{context.trace_id:032x}", f"{context.span_id:016x}"
 
     def _emit(self, noted: list[_Noted], records: tuple[Record, ...]) -> None:
         if self._tracer is None or self._span is None or not self._span.is_recording():
             return
-        for item, record in zip(noted, records, strict=True):
+        for (_, began_ns, ended_ns), record in zip(noted, records, strict=True):
             kind = record.entry.kind
-            span = self._tracer.start_span(
-                telemetry.STEPS[kind], context=self._context, start_time=item.began_ns
-            )
+            span = self._tracer.start_span(telemetry.STEPS[kind], context=self._context, start_time=began_ns)
             span.set_attributes(dict(telemetry.attributes(kind, record.entry.body)) | _place(record))
-            span.end(item.ended_ns)
+            span.end(ended_ns)
         if records[-1].entry.kind == "result":
             self._close(records[-1])
 

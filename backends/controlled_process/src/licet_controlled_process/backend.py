@@ -16,7 +16,7 @@ from importlib.metadata import version
 from licet import supervise
 from licet.backend import Descriptor, GuestError, Host, Language, Outcome, Sandbox, Termination, Usage
 from licet.contract import SandboxEnforcementContract
-from licet.errors import LaunchFailed
+from licet.errors import BackendError, LaunchFailed
 from licet.plan import ExecutionPlan
 
 from licet_controlled_process import claims
@@ -27,6 +27,9 @@ WARM_START = 12.0
 
 class ControlledProcess:
     """Runs code in an ordinary CPython process of this user, under supervision."""
+
+    def __init__(self) -> None:
+        self._launcher = supervise.Launcher()
 
     def describe(self) -> Descriptor:
         """What it can do on this host; looked up once."""
@@ -53,23 +56,31 @@ class ControlledProcess:
         """
         if self._descriptor.unavailable is not None:
             raise LaunchFailed(self._descriptor.unavailable)
-        return _Process()
+        return _Process(self._launcher)
 
     async def close(self) -> None:
-        """Nothing is kept between runs."""
+        """End the keepers that wait for a run."""
+        self._launcher.close()
 
 
 class _Process:
-    """A sandbox that lives as long as its one process."""
+    """A sandbox that starts a process for each run, and keeps none."""
+
+    def __init__(self, launcher: supervise.Launcher) -> None:
+        self._launcher = launcher
+        self._closed = False
 
     async def run(self, plan: ExecutionPlan, host: Host) -> Outcome:
+        if self._closed:
+            raise BackendError("this sandbox is closed", advice="open another one")
         try:
-            return _outcome(await supervise.run(_spec(plan), host.write))
+            return _outcome(await supervise.run(_spec(plan), host.write, self._launcher))
         except ValueError as problem:
             raise LaunchFailed(f"input {problem}") from None
 
     async def close(self) -> None:
-        """The run has left nothing to release."""
+        """A run leaves nothing to release."""
+        self._closed = True
 
 
 def _spec(plan: ExecutionPlan) -> supervise.Spec:

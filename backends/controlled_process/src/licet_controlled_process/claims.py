@@ -22,7 +22,11 @@ _DELEGATION = "what another program of this user does at the code's request is n
 def contract() -> SandboxEnforcementContract:
     """The contract that holds on this host, for this user."""
     confined = supervise.can_confine_signals()
-    gaps = _ways_past_the_supervisor(confined)
+    return claimed(confined, _ways_past_the_supervisor(confined))
+
+
+def claimed(confined: bool, gaps: tuple[str, ...]) -> SandboxEnforcementContract:
+    """The contract of a host where Landlock confines signals or not; `gaps` are ways past the supervisor."""
     untouchable = not gaps
     wall = "; Landlock keeps the code from signalling or tracing it" if confined else ""
 
@@ -36,7 +40,7 @@ def contract() -> SandboxEnforcementContract:
         stdout_limit=_counted("stdout"),
         stderr_limit=_counted("stderr"),
         environment_allowlist=kept(
-            "the process starts with exactly the variables given, its keeper too",
+            "the process starts with exactly the variables given, its keeper with these or none",
             _DELEGATION,
             condition=untouchable,
         ),

@@ -10,6 +10,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 from pathlib import Path
@@ -81,7 +82,7 @@ class MontyBackend:
         sandbox = MontySandbox(engine, pool)
         try:
             if not pool.started:
-                await engine.threads.call(pool.start)
+                await engine.threads.call(pool.start).result()
         except BaseException:
             await sandbox.close()
             raise
@@ -134,12 +135,12 @@ class MontySandbox:
         watches = [engine.watchdog.arm(when, check) for when, check in run.deadlines()]
         driving = engine.threads.call(run.drive, orphaned=lambda: self._abandon(run))
         try:
-            return await asyncio.shield(driving)
+            return await driving.result()
         except asyncio.CancelledError:
             run.stop(Termination.cancelled)
-            await asyncio.wait([driving], timeout=_CLOSE_S)
-            if driving.done():
-                driving.exception()  # whatever it is, the cancellation is what counts
+            with contextlib.suppress(Exception):  # whatever it is, the cancellation is what counts
+                async with asyncio.timeout(_CLOSE_S):
+                    await driving.result()
             raise
         finally:
             engine.watchdog.disarm(*watches)

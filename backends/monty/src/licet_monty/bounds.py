@@ -35,7 +35,7 @@ MOST_RECURSION = 10_000  # beyond that the native stack of a worker may overflow
 ACCESSES = 10_000
 SUSPENSIONS = 1_000_000
 
-_MEMORY_JITTER = 1 << 16
+_JITTER_BITS = 16
 _SHORTEST_S = 0.001  # Monty counts in milliseconds, and takes less for none at all
 _TIME = ("feed time limit exceeded: ", "turn time limit exceeded: ")
 _MEMORY = "memory limit exceeded: "
@@ -95,6 +95,6 @@ def bounds(limits: Limits) -> Bounds:
         cpu=cpu,
         interpreter=max(wall if watched else cpu or wall, _SHORTEST_S),
         interpreter_cause=Termination.timeout if watched else Termination.cpu_limit,
-        memory=memory - secrets.randbelow(min(_MEMORY_JITTER, memory // 16 + 1)),
+        memory=memory - secrets.randbits(_JITTER_BITS) % (memory // 16 + 1),
         recursion=min(limits.recursion or RECURSION, MOST_RECURSION),
     )

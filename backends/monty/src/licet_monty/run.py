@@ -13,7 +13,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pydantic_monty
 from licet.backend import Host, Outcome, Termination, Usage
@@ -25,6 +24,7 @@ from licet_monty.bridge import Bridge, Interrupted
 from licet_monty.dialogue import Dialogue, HostFailed
 from licet_monty.ending import Ending
 from licet_monty.lease import Lease
+from licet_monty.trailing import NO_VALUE, Kept
 from licet_monty.worker import Worker
 
 _CPU_STEP_S = 0.002
@@ -94,30 +94,30 @@ class Run:
         try:
             kept, end = self._value(dialogue), Ending(Termination.exited, exit_code=0, sound=True)
         except Interrupted:
-            kept, end = None, Ending(Termination.cancelled)
+            kept, end = NO_VALUE, Ending(Termination.cancelled)
         except HostFailed as problem:
             self.stop(Termination.backend_error)
             raise problem.__cause__ or problem from None
         except (pydantic_monty.MontyError, RuntimeError) as problem:
-            kept, end = None, ending.of(problem, worker.bounds)
+            kept, end = NO_VALUE, ending.of(problem, worker.bounds)
         if dialogue.fault is not None:
             raise dialogue.fault
         if end.stderr and not self._host.write("stderr", end.stderr.encode("utf-8", "replace")):
             self.stop(Termination.output_limit)
         return self._outcome(worker, kept, end)
 
-    def _outcome(self, worker: Worker, kept: Any, end: Ending) -> Outcome:
+    def _outcome(self, worker: Worker, kept: Kept, end: Ending) -> Outcome:
         with self._guard:
             stopped = self._cause
         if stopped is not None:
-            kept, end = None, Ending(stopped)
+            kept, end = NO_VALUE, Ending(stopped)
         if not end.sound:
             worker.doomed = True
         return Outcome(
             termination=end.termination,
             exit_code=end.exit_code,
-            value=kept,
-            value_repr=value.show(kept),
+            value=kept.value,
+            value_repr=kept.shown,
             error=end.error,
             usage=Usage(
                 wall_time=time.monotonic() - self._started,
@@ -127,14 +127,14 @@ class Run:
             detail=end.detail,
         )
 
-    def _value(self, dialogue: Dialogue) -> Any:
-        """Run the code, and return the value of its last expression; None if it ends in none."""
+    def _value(self, dialogue: Dialogue) -> Kept:
+        """Run the code, and return the value of its last expression."""
         if self._stopped.is_set():
             raise Interrupted
         code = trailing.keep_value(self._plan.code)
         if code is None:
             dialogue.feed(self._plan.code, dict(self._plan.inputs))
-            return None
+            return NO_VALUE
         done = dialogue.feed(code, {**self._plan.inputs, **trailing.INPUTS})
-        whole, small = trailing.small(done.output)
-        return small if whole else value.read(dialogue.feed(value.QUESTION, value.INPUTS).output)
+        small = trailing.small(done.output)
+        return small or value.read(dialogue.feed(value.QUESTION, value.INPUTS).output)

@@ -14,8 +14,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable
-from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -44,26 +43,14 @@ class Threads:
             self._start()
         self._jobs.put(job)
 
-    def call(self, job: Callable[[], T], orphaned: Callable[[], None] = lambda: None) -> asyncio.Future[T]:
-        """Run `job` on some thread; return a future of the running loop for its result.
+    def call(self, work: Callable[[], T], orphaned: Callable[[], None] = lambda: None) -> Job[T]:
+        """Do `work` on some thread; return the job, whose result is awaited on the running loop.
 
-        `orphaned` is called after the job if that loop was closed meanwhile and nobody is left to clean up.
+        `orphaned` is called after the work if that loop was closed meanwhile and nobody is left to clean up.
         """
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
-
-        def run() -> None:
-            try:
-                settle: Callable[[], None] = partial(_succeed, future, job())
-            except BaseException as problem:  # handed to whoever awaits
-                settle = partial(_fail, future, problem)
-            try:
-                loop.call_soon_threadsafe(settle)
-            except RuntimeError:  # the loop is closed
-                orphaned()
-
-        self.submit(run)
-        return future
+        job = Job(work, orphaned)
+        self.submit(job.run)
+        return job
 
     def close(self, timeout: float) -> bool:
         """End idle threads, and wait up to `timeout` seconds a thread for busy ones; True if all ended."""
@@ -91,11 +78,39 @@ class Threads:
                 self._idle += 1
 
 
-def _succeed(future: asyncio.Future[T], result: T) -> None:
-    if not future.done():
-        future.set_result(result)
+class Job(Generic[T]):
+    """Work on another thread that somebody on the loop where it was made waits for."""
 
+    def __init__(self, work: Callable[[], T], orphaned: Callable[[], None]) -> None:
+        self._work = work
+        self._orphaned = orphaned
+        self._loop = asyncio.get_running_loop()
+        self._waiter: asyncio.Future[None] | None = None
+        self._value: T | None = None
+        self._problem: BaseException | None = None
+        self.done = False
 
-def _fail(future: asyncio.Future[T], problem: BaseException) -> None:
-    if not future.done():
-        future.set_exception(problem)
+    def run(self) -> None:
+        """Do the work, and tell the loop."""
+        try:
+            self._value = self._work()
+        except BaseException as problem:  # handed to whoever awaits
+            self._problem = problem
+        try:
+            self._loop.call_soon_threadsafe(self._tell)
+        except RuntimeError:  # the loop is closed
+            self._orphaned()
+
+    def _tell(self) -> None:
+        self.done = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def result(self) -> T:
+        """Wait for the end and return, or raise, what came of it; the wait can be cancelled and repeated."""
+        if not self.done:
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        if self._problem is not None:
+            raise self._problem
+        return cast("T", self._value)

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from licet.screen import syntax_tree
@@ -33,7 +35,22 @@ match {VALUE}:
 f"{{__licet_text__:.250}}"
 """
 _SIMPLE_TEXT = re.compile(r"'[^'\\]*'")
-_WORDS: dict[str, bool | None] = {"None": None, "True": True, "False": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The value of the last expression, and its repr; both None if there is none, or it is None."""
+
+    value: Any = None
+    shown: str | None = None
+
+
+NO_VALUE = Kept()
+_WORDS = {"None": NO_VALUE, "True": Kept(True, "True"), "False": Kept(False, "False")}
+
+
+_MOST_KEPT = 8 << 10
+"""Characters of code that is kept as rewritten: what runs again and again is rewritten once."""
 
 
 def keep_value(code: str) -> str | None:
@@ -41,6 +58,10 @@ def keep_value(code: str) -> str | None:
 
     None too for what this Python can't parse: such code runs as it is, and yields no value.
     """
+    return (_kept if len(code) <= _MOST_KEPT else _rewritten)(code)
+
+
+def _rewritten(code: str) -> str | None:
     code = code.replace("\r\n", "\n").replace("\r", "\n")
     last = _last_expression(code)
     if last is None:
@@ -52,18 +73,22 @@ def keep_value(code: str) -> str | None:
     return "\n".join(lines) + _EPILOGUE
 
 
-def small(text: object) -> tuple[bool, bool | int | float | str | None]:
-    """Read what the rewritten code yielded: whether it is the whole value, and the value."""
+_kept = lru_cache(maxsize=256)(_rewritten)
+
+
+def small(text: object) -> Kept | None:
+    """Read what the rewritten code yielded, as far as that is the whole value."""
     if not isinstance(text, str) or not text:
-        return False, None
+        return None
     if text in _WORDS:
-        return True, _WORDS[text]
+        return _WORDS[text]
     if _SIMPLE_TEXT.fullmatch(text):
-        return True, text[1:-1]
+        return Kept(text[1:-1], text)
     try:
-        return True, float(text) if set(text) & set(".en") else int(text)
+        number = float(text) if set(text) & set(".en") else int(text)
     except ValueError:
-        return False, None
+        return None
+    return Kept(number, repr(number))
 
 
 def _last_expression(code: str) -> tuple[int, int, int, int] | None:

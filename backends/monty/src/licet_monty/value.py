@@ -9,12 +9,13 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from licet import values
 
 from licet_monty.encoder import ENCODER, TYPES
-from licet_monty.trailing import VALUE
+from licet_monty.trailing import VALUE, Kept
 
 REPR_LIMIT = 10_000
 _BUDGET = values.DEFAULT
@@ -30,17 +31,16 @@ f"{{__licet_text__:.{_MOST_TEXT}}}"
 """Code that asks a session for the value that the code before it kept."""
 
 
-def read(text: object) -> Any:
-    """Return the value that the sandbox wrote; opaque if the code has tampered with what writes it."""
-    try:
-        if isinstance(text, str):
-            return values.from_json(text)
-    except ValueError:
-        pass
-    return values.Opaque("unknown", "<a value that can't be read>")
+def read(text: object) -> Kept:
+    """Read the value that the sandbox wrote; opaque if the code has tampered with what writes it."""
+    value: Any = values.Opaque("unknown", "<a value that can't be read>")
+    if isinstance(text, str):
+        with contextlib.suppress(ValueError):
+            value = values.from_json(text)
+    return Kept(value, _show(value))
 
 
-def show(value: Any) -> str | None:
+def _show(value: Any) -> str | None:
     """Return the repr of a value, bounded; None for None."""
     if value is None:
         return None

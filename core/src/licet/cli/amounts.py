@@ -1,4 +1,4 @@
-"""Limits as people write them: with a unit, and exact, so that they could stand in a policy."""
+"""Limits as people write them: with a unit, and exact, so that they could stand in a policy; and ages."""
 
 from __future__ import annotations
 
@@ -15,3 +15,11 @@ def limit(name: str, value: float) -> str:
     size, unit = next((one for one in units if value >= one[0] and value % one[0] == 0), units[-1])
     amount = value / size
     return f"{int(amount) if amount == int(amount) else amount} {unit}"
+
+
+def ago(seconds: float) -> str:
+    """How long ago something was: `just now`, `5 min ago`, `2 h ago`, `3 d ago`."""
+    for size, unit in _TIMES[:-1]:
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit} ago"
+    return "just now"

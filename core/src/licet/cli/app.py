@@ -16,6 +16,7 @@ from licet.errors import LicetError, UsageError
 _COMMANDS = {
     "run": ("licet.cli.run", "run"),
     "explain": ("licet.cli.run", "explain"),
+    "doctor": ("licet.cli.doctor", "doctor"),
     "policy": ("licet.cli.policy", "policy"),
     "backends": ("licet.cli.backends", "backends"),
     "audit": ("licet.cli.audit", "audit"),

@@ -186,6 +186,9 @@ def _note(run: _Run, kind: str, body: Mapping[str, Any]) -> None:
         run.subject = _text(subject, "id") if isinstance(subject, dict) else None
     elif kind == "decision":
         run.effect = _text(body, "effect")
+    elif kind == "probe" and run.subject is None:  # attacks by themselves, for no run
+        run.effect, run.backend = "probe", _text(body, "backend")
+        run.termination = "unfinished" if "results" not in body else f"{body.get('leaked')} refuted"
     elif kind == "execution":
         run.backend, run.executed = _text(body, "backend"), True
     elif kind == "result":

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from licet import units
 from licet.errors import UsageError
 
 if TYPE_CHECKING:
-    from licet.backend import Descriptor
-    from licet.contract import Enforcement
-    from licet.probe.verification import Report
+    from licet.contract import Control, Enforcement
+    from licet.probe.verification import Report, Verdict
+    from licet.select import Offer
 
 _WIDTH = 25  # the longest name of a control, and a gap
 
@@ -30,15 +29,15 @@ def list_backends(as_json: bool) -> int:
     """List every enabled backend with its isolation and what keeps it from being used."""
     from licet.cli.terminal import put_json, put_table, warn
 
-    found, problems = _descriptors()
+    found, problems = _offers()
     if as_json:
-        put_json({"backends": [_json(d) for d in found], "problems": problems})
+        put_json({"backends": [_json(offer) for offer in found], "problems": problems})
         return 0
     rows = [
-        (d.name, d.version, d.sandbox_enforcement_contract.isolation, _enforced(d), d.unavailable or "yes")
-        for d in found
+        (d.name, d.version, d.sandbox_enforcement_contract.isolation, *_counts(offer), d.unavailable or "yes")
+        for offer, d in ((offer, offer.descriptor) for offer in found)
     ]
-    put_table(("name", "version", "isolation", "enforced", "available"), rows)
+    put_table(("name", "version", "isolation", "enforced", "proved here", "available"), rows)
     for problem in problems:
         warn(problem)
     return 0
@@ -48,17 +47,19 @@ def list_backends(as_json: bool) -> int:
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON document to stdout.")
 def show_backend(name: str, as_json: bool) -> int:
-    """Show the contract of one backend: each control, its level, mechanism and gaps."""
+    """Show the contract of one backend: each control, what it means, its level, mechanism and gaps."""
     from licet.cli.terminal import put_blocks, put_json
 
-    found = {d.name: d for d in _descriptors()[0]}
+    found = {offer.descriptor.name: offer for offer in _offers()[0]}
     if name not in found:
         raise _unknown(name, found)
     if as_json:
         put_json(_json(found[name]))
         return 0
-    contract = found[name].sandbox_enforcement_contract
-    put_blocks((_heading(control.value, claim), _details(claim)) for control, claim in contract.items())
+    contract = found[name].descriptor.sandbox_enforcement_contract
+    put_blocks(
+        (_heading(control.value, claim), _details(control, claim)) for control, claim in contract.items()
+    )
     return 0
 
 
@@ -68,9 +69,13 @@ def _heading(control: str, claim: Enforcement) -> str:
     return f"{control:<{_WIDTH}}{claim.level.value} · {claim.boundary} · {claim.evidence.value}"
 
 
-def _details(claim: Enforcement) -> list[str]:
-    mechanism = [claim.mechanism] if claim.mechanism else []
-    return mechanism + [f"gap: {gap}" for gap in claim.gaps]
+def _details(control: Control, claim: Enforcement) -> Iterable[str]:
+    from licet.controls import MEANINGS
+
+    yield f"means: {MEANINGS[control].means}"
+    if claim.mechanism:
+        yield f"by: {claim.mechanism}"
+    yield from (f"gap: {gap}" for gap in claim.gaps)
 
 
 @backends.command("verify")
@@ -86,28 +91,30 @@ def verify_backends(name: str | None, as_json: bool) -> int:
     """
     import asyncio
 
-    from licet.cli.terminal import put_json, put_table, say
-    from licet.evidence import Attestor
-    from licet.probe import verify
+    from licet.cli.progress import AttackProgress
+    from licet.cli.terminal import put_heading, put_json, put_table, say
+    from licet.probe.attacks import here
     from licet.runtime import Runtime
 
-    runtime = Runtime()
-    chosen = [b for b in runtime.backends if name in (None, b.describe().name)]
-    if not chosen:
-        raise _unknown(str(name), [b.describe().name for b in runtime.backends])
+    with AttackProgress() as progress:
+        runtime = Runtime(progress=progress)
+        known = [backend.describe().name for backend in runtime.backends]
+        if name is not None and name not in known:
+            raise _unknown(name, known)
+        progress.expect(len(here()) * (1 if name else len(known)))
 
-    async def attack() -> Any:
-        try:
-            return await verify(chosen, _progress(say if not as_json else None))
-        finally:
-            await runtime.aclose()
+        async def attack() -> Report:
+            async with runtime:
+                return await runtime.verify(None if name is None else {name})
 
-    report = asyncio.run(attack())
-    Attestor().keep(report.results)
+        report = asyncio.run(attack())
     if as_json:
         put_json(report.as_json())
     else:
-        put_table(("backend", "control", "claimed", "measured", "by attacks", "gap"), _standings(report))
+        columns = ("control", "claimed", "measured", "mechanism", "gap")
+        for backend in report.standings:
+            put_heading(backend)
+            put_table(columns, _standings(report, backend), prose=2)
         say(
             f"{report.held} held · {report.leaked} refuted a claim · {report.inconclusive} inconclusive · "
             f"{report.unclaimed} on what nobody claims"
@@ -115,31 +122,26 @@ def verify_backends(name: str | None, as_json: bool) -> int:
     return 1 if report.leaked else 0
 
 
-def _progress(say: Callable[[str], None] | None) -> Callable[[Any], None]:
-    """Say on a terminal how far it is; a pipe hears only what went wrong."""
-    done = 0
+def _standings(report: Report, backend: str) -> Iterable[tuple[str, ...]]:
+    for control, known in report.standings[backend].items():
+        tried = [f for f in report.findings if (f.result.backend, f.result.control) == (backend, control)]
+        if not tried:
+            continue
+        claim = known.claim
+        through = ", ".join(f.result.variant for f in tried if f.result.outcome.value == "leaked")
+        gaps = ([f"got through: {through}"] if through else []) + list(claim.gaps)
+        measured = f"{_measured({finding.verdict for finding in tried})} ({len(tried)})"
+        yield control.value, claim.level.value, measured, claim.mechanism, "; ".join(gaps)
 
-    def note(result: Any) -> None:
-        nonlocal done
-        done += 1
-        if say is not None and sys.stderr.isatty():
-            say(f"  {done:>4}  {result.backend} {result.control}/{result.variant}: {result.outcome}")
 
-    return note
-
-
-def _standings(report: Report) -> Iterable[tuple[str, ...]]:
-    for backend, controls in report.standings.items():
-        for control, known in controls.items():
-            tried = [f for f in report.findings if (f.result.backend, f.result.control) == (backend, control)]
-            if not tried:
-                continue
-            verdicts = Counter(finding.verdict for finding in tried)
-            measured = "refuted" if verdicts["leaked"] else "held" if verdicts["held"] else "not claimed"
-            if verdicts["inconclusive"]:
-                measured = "inconclusive"
-            gap = "; ".join(f.result.variant for f in tried if f.result.outcome.value == "leaked")
-            yield backend, control.value, known.claim.level.value, measured, str(len(tried)), gap
+def _measured(verdicts: set[Verdict]) -> str:
+    """The gravest verdict on a control decides."""
+    words: tuple[tuple[Verdict, str], ...] = (
+        ("leaked", "REFUTED"),
+        ("inconclusive", "inconclusive"),
+        ("held", "held"),
+    )
+    return next((word for verdict, word in words if verdict in verdicts), "not claimed")
 
 
 def _unknown(name: str, known: Iterable[str]) -> UsageError:
@@ -147,19 +149,20 @@ def _unknown(name: str, known: Iterable[str]) -> UsageError:
     return UsageError(f"there is no backend `{name}`", advice=f"enabled are {named}")
 
 
-def _descriptors() -> tuple[list[Descriptor], list[str]]:
+def _offers() -> tuple[tuple[Offer, ...], list[str]]:
     from licet.runtime import Runtime
 
     runtime = Runtime()
-    return [backend.describe() for backend in runtime.backends], runtime.plugins.problems
+    return runtime.offers(), runtime.plugins.problems
 
 
-def _enforced(descriptor: Descriptor) -> str:
-    claims = [claim.level.rank for _, claim in descriptor.sandbox_enforcement_contract.items()]
-    return f"{sum(rank == 3 for rank in claims)} of {len(claims)} controls"
+def _counts(offer: Offer) -> tuple[str, str]:
+    claims = [claim.level.rank for _, claim in offer.descriptor.sandbox_enforcement_contract.items()]
+    return f"{sum(rank == 3 for rank in claims)} of {len(claims)} controls", f"{len(offer.proofs)} claims"
 
 
-def _json(descriptor: Descriptor) -> dict[str, Any]:
+def _json(offer: Offer) -> dict[str, Any]:
+    descriptor = offer.descriptor
     contract = descriptor.sandbox_enforcement_contract
     return {
         "name": descriptor.name,
@@ -170,4 +173,13 @@ def _json(descriptor: Descriptor) -> dict[str, Any]:
         "opens": sorted(descriptor.opens),
         "language": descriptor.language.name,
         "contract": contract.as_json(),
+        "evidence": {
+            "proved": {
+                control: {"digest": proof.digest, "when": units.show_moment(proof.when)}
+                for control, proof in offer.proofs.items()
+            },
+            "missing": sorted(offer.provable),
+            "refuted": offer.refuted,
+            "inconclusive": offer.unproved,
+        },
     }

@@ -8,20 +8,20 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from licet import units
 from licet.backend import Termination
-from licet.cli import amounts, places
+from licet.cli import amounts, places, refusals
 from licet.cli.terminal import Card, Tone
-from licet.contract import Blocker
+from licet.contract import Evidence
 from licet.policy import PolicyStack
 from licet.report import Explanation
 from licet.request import Change
 from licet.result import ExecutionResult
-
-_SHOWN = 5  # rows of one kind on a card; `licet explain` and `--json` have them all
+from licet.select import Chosen
 
 _REFUSALS = (Termination.policy_denied, Termination.approval_denied, Termination.no_backend)
 
@@ -46,10 +46,15 @@ _HEADINGS = {
 }
 
 
-def of_result(result: ExecutionResult, stack: PolicyStack, state: Path) -> Card:
-    """The card of a finished run, whose log is in the state directory `state`."""
+def of_result(result: ExecutionResult, stack: PolicyStack, state: Path, disabled: Sequence[str] = ()) -> Card:
+    """The card of a finished run, whose log is in the state directory `state`.
+
+    `disabled` are plugins that are installed and not enabled.
+    """
     note = _note(result)
-    rows = (*_body(result, state), *_trail(result))
+    refuted = _refuted(result.decision) if result.decision else ()
+    body = _refusal(result, stack, state, disabled) if _is_refusal(result) else _body(result)
+    rows = (*body, *refuted, *_trail(result))
     if result.success:
         return Card("good", "ran", f"{note} · {stack.name}", rows)
     if result.termination is Termination.exited:
@@ -71,15 +76,16 @@ def of_cancelled(state: Path) -> Card:
     )
 
 
-def of_explanation(explanation: Explanation, stack: PolicyStack) -> Card:
-    """The card of `licet explain`."""
+def of_explanation(explanation: Explanation, stack: PolicyStack, disabled: Sequence[str] = ()) -> Card:
+    """The card of `licet explain`; `disabled` as for `of_result`."""
     note = f"policy {stack.name}"
     if explanation.exit_code == 0:
-        rows = [*_opened(explanation), ("sandbox", _sandbox(explanation))]
+        rows = [*_opened(explanation), ("sandbox", sandbox(explanation)), *_refuted(explanation)]
         return Card("good", "allowed", note, tuple(rows))
     headings = {3: "denied", 4: "needs an approval", 5: "allowed, but no sandbox here can run it"}
     tone: Tone = "warn" if explanation.exit_code == 4 else "bad"
-    return Card(tone, headings[explanation.exit_code], note, tuple(_why_not(explanation)))
+    rows = [*_why_not(explanation, stack, disabled), *_refuted(explanation)]
+    return Card(tone, headings[explanation.exit_code], note, tuple(rows))
 
 
 def _note(result: ExecutionResult) -> str:
@@ -87,19 +93,35 @@ def _note(result: ExecutionResult) -> str:
     return f"run {result.run_id}{place}"
 
 
-def _body(result: ExecutionResult, state: Path) -> Iterable[tuple[str, str]]:
+def _is_refusal(result: ExecutionResult) -> bool:
+    return result.decision is not None and result.termination in _REFUSALS
+
+
+def _refusal(
+    result: ExecutionResult, stack: PolicyStack, state: Path, disabled: Sequence[str]
+) -> Iterable[tuple[str, str]]:
+    assert result.decision is not None
+    yield from _why_not(result.decision, stack, disabled)
+    if result.audit is not None:
+        yield "more", places.audit_command(f"show {result.run_id}", state)
+
+
+def _body(result: ExecutionResult) -> Iterable[tuple[str, str]]:
     if result.termination is Termination.exited:
         yield from _ran(result)
-    elif result.decision is not None and result.termination in _REFUSALS:
-        yield from _why_not(result.decision)
-        if result.audit is not None:
-            yield "more", places.audit_command(f"show {result.run_id}", state)
     else:
         if result.detail:
             yield "because", result.detail
         if result.advice:
             yield "you can", result.advice
         yield from _used(result)
+
+
+def _refuted(explanation: Explanation) -> Iterable[tuple[str, str]]:
+    """Claims that an attack here has disproved, whether or not this run needs them."""
+    for candidate in explanation.selection.candidates:
+        for text in candidate.refuted:
+            yield "refuted", f"{candidate.name}, {text}"
 
 
 def _trail(result: ExecutionResult) -> Iterable[tuple[str, str]]:
@@ -127,7 +149,10 @@ def _ran(result: ExecutionResult) -> Iterable[tuple[str, str]]:
 def _used(result: ExecutionResult) -> Iterable[tuple[str, str]]:
     if result.backend is None:
         return
-    yield "sandbox", f"{result.backend.name}, {_walls(result.backend.isolation)}"
+    chosen = result.decision.selection.chosen if result.decision else None
+    grounds = _grounds(chosen) if chosen else "as declared by the backend"
+    seen = ", read back this run" if result.protection.observed else ""
+    yield "sandbox", f"{result.backend.name}, {_walls(result.backend.isolation)}, {grounds}{seen}"
     usage = result.usage
     parts = [units.show_duration(usage.wall_time)]
     if usage.peak_memory is not None:
@@ -153,7 +178,19 @@ def _changes(changes: Iterable[Change]) -> Iterable[tuple[str, str]]:
 def _walls(isolation: str) -> str:
     if isolation == "none":
         return "no walls: files and network are open"
-    return f"{isolation.replace('_', ' ')} walls, as declared by the backend"
+    return f"{isolation.replace('_', ' ')} walls"
+
+
+def _grounds(chosen: Chosen) -> str:
+    """What the claims rest on that this run relies on."""
+    contract = chosen.descriptor.sandbox_enforcement_contract
+    if chosen.missing:
+        return "to be proved here by the first run"
+    declared = [c for c in chosen.requirements if contract[c].evidence is not Evidence.probed]
+    if chosen.proof is None or len(declared) == len(chosen.requirements):
+        return "as declared by the backend"
+    proved = f"proved here {amounts.ago(time.time() - chosen.proof.when)}"
+    return proved if not declared else f"{proved}, but for {', '.join(declared)}"
 
 
 def _opened(explanation: Explanation) -> Iterable[tuple[str, str]]:
@@ -170,42 +207,30 @@ def _opened(explanation: Explanation) -> Iterable[tuple[str, str]]:
         yield "not opened", f"{', '.join(closed)}: allowed, but this sandbox opens less"
 
 
-def _sandbox(explanation: Explanation) -> str:
+def sandbox(explanation: Explanation) -> str:
+    """The sandbox that was chosen, its walls, and what they rest on."""
     chosen = explanation.selection.chosen
     assert chosen is not None
-    return f"{chosen.descriptor.name}, {_walls(chosen.descriptor.sandbox_enforcement_contract.isolation)}"
+    walls = _walls(chosen.descriptor.sandbox_enforcement_contract.isolation)
+    return f"{chosen.descriptor.name}, {walls}, {_grounds(chosen)}"
 
 
-def _why_not(explanation: Explanation) -> Iterable[tuple[str, str]]:
-    for violation in explanation.refusals[:_SHOWN]:
+def _why_not(
+    explanation: Explanation, stack: PolicyStack, disabled: Sequence[str]
+) -> Iterable[tuple[str, str]]:
+    for violation in explanation.refusals[: refusals.SHOWN]:
         yield f"line {violation.line}" if violation.line else "code", violation.message
     shown = [verdict for verdict in explanation.verdicts if verdict.effect != "allow"]
-    for verdict in shown[:_SHOWN]:
+    for verdict in shown[: refusals.SHOWN]:
         intent = verdict.intent
         label = f"line {intent.line}" if intent.line else "asked"
         yield label, f"{intent.excerpt}   needs {intent}" if intent.excerpt else str(intent)
         yield "because", verdict.reason
-    if len(shown) > _SHOWN:
-        yield "", f"and {len(shown) - _SHOWN} more"
+    if len(shown) > refusals.SHOWN:
+        yield "", f"and {len(shown) - refusals.SHOWN} more"
     if explanation.effect != "deny" and explanation.selection.chosen is None:
-        yield from _no_backend(explanation)
+        yield from refusals.rows(explanation, stack.name, disabled)
     label = "you can"
-    for repair in explanation.repair[:_SHOWN]:
+    for repair in explanation.repair[: refusals.SHOWN]:
         yield label, repair.text
         label = "or"
-
-
-def _no_backend(explanation: Explanation) -> Iterable[tuple[str, str]]:
-    if not explanation.selection.candidates:
-        yield "because", "no backend is installed and enabled"
-    for candidate in explanation.selection.candidates:
-        label = candidate.name
-        for blocker in candidate.blockers[:_SHOWN]:
-            yield label, _shortfall(blocker)
-            label = ""
-        if len(candidate.blockers) > _SHOWN:
-            yield "", f"and {len(candidate.blockers) - _SHOWN} more"
-
-
-def _shortfall(blocker: Blocker) -> str:
-    return f"{blocker.what}: asked {blocker.asked}, offered {blocker.offered} ({blocker.because})"

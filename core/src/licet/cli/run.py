@@ -59,16 +59,19 @@ def run(policy: str, as_json: bool, **given: Any) -> int:
     """
     from licet.backend import Termination
     from licet.cli import cards
+    from licet.cli.progress import AttackProgress
     from licet.cli.terminal import put, put_json, show_card, warn
     from licet.result import EXIT_CODES
     from licet.runtime import Runtime
 
     request = _request(**given)
-    runtime = Runtime.from_policy(policy)
+    progress = AttackProgress()
+    runtime = Runtime.from_policy(policy, progress=progress)
     for problem in runtime.plugins.problems:
         warn(problem)
     try:
-        result = _run(runtime, request)
+        with progress:
+            result = _run(runtime, request)
     except KeyboardInterrupt:
         show_card(cards.of_cancelled(runtime.state_path))
         return EXIT_CODES[Termination.cancelled]
@@ -81,7 +84,7 @@ def run(policy: str, as_json: bool, **given: Any) -> int:
             put("\n")
         put(f"{result.value_repr}\n")
     put(result.stderr, err=True)
-    show_card(cards.of_result(result, runtime.stack, runtime.state_path))
+    show_card(cards.of_result(result, runtime.stack, runtime.state_path, runtime.plugins.disabled))
     return result.process_exit_code
 
 
@@ -105,7 +108,7 @@ def explain(policy: str, as_json: bool, **given: Any) -> int:
     if as_json:
         put_json(explanation.as_json())
     else:
-        show_card(cards.of_explanation(explanation, runtime.stack))
+        show_card(cards.of_explanation(explanation, runtime.stack, runtime.plugins.disabled))
     return explanation.exit_code
 
 

@@ -73,8 +73,11 @@ def put_json(content: Any) -> None:
     click.echo(json.dumps(content, indent=2, ensure_ascii=True, default=str))
 
 
-def put_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Write a table to stdout: drawn on a terminal, aligned plain text in a pipe."""
+def put_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, prose: int = 0) -> None:
+    """Write a table to stdout: drawn on a terminal, aligned plain text in a pipe.
+
+    The last `prose` columns are sentences: a terminal shows as much of each as fits beside the others.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -82,21 +85,32 @@ def put_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     on_terminal = sys.stdout.isatty()
     console = Console(width=None if on_terminal else 500, highlight=False, markup=False, emoji=False)
     table = Table(box=None, pad_edge=False, header_style="bold" if on_terminal else "")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_clean(cell)) for cell in row))
+    cells = [[_clean(cell) for cell in row] for row in rows]
+    widest = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    left = console.width - sum(widest[: len(columns) - prose]) - 2 * len(columns)
+    for number, column in enumerate(columns):
+        if number >= len(columns) - prose and on_terminal:
+            table.add_column(column, no_wrap=True, overflow="ellipsis", width=max(left // prose, 5))
+        else:
+            table.add_column(column, overflow="fold")
+    for row in cells:
+        table.add_row(*map(Text, row))
     with console.capture() as captured:
         console.print(table)
     for line in captured.get().splitlines():
         click.echo(line.rstrip())
 
 
+def put_heading(text: str) -> None:
+    """Write one line to stdout above what it is about."""
+    click.secho(_clean(text), bold=True, color=_colour())
+
+
 def put_blocks(blocks: Iterable[tuple[str, Iterable[str]]]) -> None:
     """Write headings to stdout, each with its lines indented below; folded to the width of a terminal."""
     width = max(shutil.get_terminal_size().columns, 40) if sys.stdout.isatty() else sys.maxsize
     for heading, lines in blocks:
-        click.secho(_clean(heading), bold=True, color=_colour())
+        put_heading(heading)
         for line in lines:
             click.echo(textwrap.fill(_clean(line), width, initial_indent="    ", subsequent_indent="    "))
 

@@ -84,9 +84,9 @@ class PolicyStack:
 
     @cached_property
     def evidence(self) -> Evidence:
-        """The strongest evidence that any document asks for."""
+        """The strongest evidence that any document asks for; `probed` if none says."""
         asked = [d.sandbox.evidence for d in self.documents if d.sandbox.evidence is not None]
-        return max(asked, key=lambda item: item.rank, default=Evidence.declared)
+        return max(asked, key=lambda item: item.rank, default=Evidence.probed)
 
     @cached_property
     def only(self) -> frozenset[str] | None:

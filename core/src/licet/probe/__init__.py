@@ -4,8 +4,10 @@ Every attack has a twin, the same program without walls, that must succeed, so t
 for protection; and an act that must still work, so that a broken sandbox can't either. The pieces:
 
 - `attack` and `attacks`: the attacks, which are data; `conditions`: which of them mean something here;
-- `scene`: what they aim at; `traces`: processes seen from outside; `trial`: what one run did;
-- `prober`: runs them by an `order` each; `bare`: the twin; `apart` and `victim`: a host that may be killed;
+- `scene`: where they take place; `targets`: what they aim at; `traces`: processes seen from outside;
+- `prober`: runs them by an `order` each, and judges what a `trial` showed; `bare`: the twin;
+- `direct`: a run in this process; `apart`: one in a host that may be killed, a `victim` that `hosts` made;
+- `listening`: hears another process; `pace`: tells when a machine is too busy for time to show anything;
 - `results`, `fingerprint` and `store`: the receipts, and how long they count;
 - `standing`: what receipts say of a claim; `verification`: all attacks against all claims.
 """

@@ -6,131 +6,114 @@ when its time is up is late, and is ended.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import selectors
-import subprocess
-import time
+import signal
+import socket
+import threading
 
 from licet.backend import Backend
-from licet.probe import traces, victim
+from licet.probe import traces
 from licet.probe.attack import Attack, Proof, Scenario
+from licet.probe.hosts import Hosts
+from licet.probe.listening import listen
 from licet.probe.order import Order
-from licet.probe.scene import Targets
-from licet.probe.trial import Ear, Trial
-
-SLACK = 2.0
-"""Seconds that a run may be late: what a host may need to end it, on a busy machine."""
-
-_START_S = 10.0
-_OUTLIVE_S = 1.5
+from licet.probe.targets import Targets
+from licet.probe.trial import LEAVE_AFTER_S, OUTLIVE_S, START_S, Ear, Trial
 
 
-def run(backend: Backend, attack: Attack, order: Order, targets: Targets) -> Trial:
+def run(hosts: Hosts, backend: Backend, attack: Attack, order: Order, targets: Targets) -> Trial:
     """Run `order` from a process of its own; blocks."""
-    held = os.open(targets.secret_file(), os.O_RDONLY)
-    try:
-        process = victim.start(backend, order, targets.secret, held)
-    finally:
-        os.close(held)
-    watched: list[traces.Watched] = []
-    try:
-        return _Hearing(attack, targets, process, watched).trial()
-    finally:
-        watched.append(traces.Watched(traces.descendants(process.pid)))
-        process.kill()
-        for group in watched:
-            group.kill()
-            group.close()
-        with process:
-            pass
+    with contextlib.ExitStack() as stack:
+        channel = stack.enter_context(hosts.ask(backend, order, targets.secret_file()))
+        hearing = _Hearing(attack, targets, channel)
+        stack.callback(hearing.end)
+        return hearing.trial()
 
 
 class _Hearing:
     """What the host process says, until it is over or late."""
 
-    def __init__(
-        self,
-        attack: Attack,
-        targets: Targets,
-        process: subprocess.Popen[bytes],
-        watched: list[traces.Watched],
-    ) -> None:
+    def __init__(self, attack: Attack, targets: Targets, channel: socket.socket) -> None:
         self._attack = attack
         self._targets = targets
-        self._process = process
-        self._watched = watched
-        self._ear: Ear = targets.ear()
+        self._host = 0
+        self._watched: list[traces.Watched] = []
         self._ended = "host died"
+        self._took: float | None = None
         self._rest = b""
         self._sighted = False
-        self._began = time.monotonic()
+        self._heard = threading.Event()
+        self._ready = threading.Event()
+        self._told = threading.Event()
+        self._over = threading.Event()
+        self._ear: Ear = targets.ear(on_first=self._heard.set, on_ready=self._on_ready)
+        self._channel = channel
+        listen(channel.fileno(), self._take, self._heard, self._ready, self._told, self._over)
 
     def trial(self) -> Trial:
-        alive = self._hear()
-        took = time.monotonic() - self._began
+        """Hear it to its end, or until its time is up."""
+        self._heard.wait(START_S)
+        alive = False
+        if self._attack.scenario in (Scenario.orphaned, Scenario.terminated):
+            self._ready.wait(self._attack.wall_time + LEAVE_AFTER_S)
+            if self._ear.ready and not self._told.is_set():
+                alive = self._end_host()
+        elif not self._told.wait(max(self._attack.patience, self._attack.wall_time) + LEAVE_AFTER_S):
+            self._ended = "left behind"
+        took = self._ear.lasting if self._took is None else self._took
         if Proof.alive in self._attack.proofs and not alive:
-            alive = self._left() or traces.outlived(self._targets.token, _OUTLIVE_S)
-        ear = self._ear
-        observed = self._ended if self._ended == "host killed" else ear.observed(self._ended)
-        return Trial(
-            observed=observed,
-            answered=ear.answered,
-            output=ear.output,
-            took=took,
-            delivered=ear.delivered,
-            ready=ear.ready,
-            alive=alive,
-            sighted=self._sighted,
-            struck=self._targets.struck(),
+            alive = self._left() or traces.outlived(self._targets.token, OUTLIVE_S)
+        return self._ear.trial(
+            self._targets.struck, self._ended, took=took, alive=alive, sighted=self._sighted
         )
 
-    def _hear(self) -> bool:
-        """Listen to the end; whether something outlived the host, if it was killed."""
-        assert self._process.stdout is not None
-        until = self._began + _START_S
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            started = False
-            while (left := until - time.monotonic()) > 0:
-                if not selector.select(left):
-                    break
-                data = os.read(self._process.stdout.fileno(), 1 << 16)
-                if not data or self._over(data):
-                    return False
-                if not started and self._ear.delivered:
-                    started, self._began = True, time.monotonic()
-                    until = self._began + max(self._attack.patience, self._attack.wall_time) + SLACK + 0.5
-                if self._ear.ready and not self._sighted:
-                    self._sight()
-                    if self._attack.scenario is Scenario.orphaned:
-                        return self._kill_host()
-        self._ended = "left behind"
-        return False
+    def end(self) -> None:
+        """End the host and everything that was ever seen below it."""
+        self._watch(traces.descendants(self._host) if self._host else [])
+        with contextlib.suppress(OSError):
+            self._channel.shutdown(socket.SHUT_RDWR)
+        self._over.wait()  # nothing is watched any more than is watched now
+        for group in self._watched:
+            group.kill()
+            group.close()
 
-    def _over(self, data: bytes) -> bool:
+    def _take(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             content = json.loads(line)
-            if "ended" in content:
-                self._ended = content["ended"]
-                return True
-            self._ear.write("stdout", content["output"].encode("latin-1"))
-        return False
+            if "host" in content:
+                self._host = content["host"]
+                self._watch([self._host])
+            elif "output" in content:
+                self._ear.write("stdout", content["output"].encode("latin-1"))
+            else:
+                self._ended, self._took = content["ended"], content["took"]
+                for event in (self._told, self._ready, self._heard):
+                    event.set()
 
-    def _sight(self) -> None:
-        pids = sorted({*traces.descendants(self._process.pid), *traces.living(self._targets.token)})
+    def _on_ready(self) -> None:
+        pids = sorted({*traces.descendants(self._host), *traces.living(self._targets.token)})
         self._sighted = bool(pids)
-        self._watched.append(traces.Watched(pids))
+        self._watch(pids)
+        self._ready.set()
+
+    def _watch(self, pids: list[int]) -> traces.Watched:
+        watched = traces.Watched(pids)
+        self._watched.append(watched)
+        return watched
 
     def _left(self) -> bool:
         """Whether anything lives on below the host, which has closed its backend."""
-        below = traces.Watched(traces.descendants(self._process.pid))
-        self._watched.append(below)
-        return below.outlive(_OUTLIVE_S)
+        return self._watch(traces.descendants(self._host)).outlive(OUTLIVE_S)
 
-    def _kill_host(self) -> bool:
-        self._process.kill()
-        self._process.wait()
+    def _end_host(self) -> bool:
+        """End the host; whether something outlives it of what was seen below it."""
+        below = self._watched[-1]
+        if self._attack.scenario is Scenario.terminated:
+            os.killpg(self._host, signal.SIGTERM)  # as a terminal or a service manager does
+        else:
+            os.kill(self._host, signal.SIGKILL)
         self._ended = "host killed"
-        return self._watched[-1].outlive(_OUTLIVE_S)
+        return below.outlive(OUTLIVE_S)

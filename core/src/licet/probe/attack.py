@@ -49,6 +49,12 @@ class Scenario(StrEnum):
     """The run is cancelled once the program is ready."""
     orphaned = "orphaned"
     """The host process of the run is killed once the program is ready."""
+    terminated = "terminated"
+    """The group of that host process is asked to end (SIGTERM) once the program is ready."""
+
+
+ENDS_EARLY = frozenset({Scenario.cancelled, Scenario.orphaned, Scenario.terminated})
+"""Where a run is ended as soon as the program is ready."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,10 +69,11 @@ class Attack:
     `inexpressible` are those that count in a language which lists all of its modules, and lacks this one.
 
     A run is late after `patience` seconds; `twin_patience` is how long a twin has to go on to show that
-    nothing stops it. `host_apart` runs the sandbox from a process of its own, which holds the secret in a
-    variable and in an open file; `clean_twin` keeps that variable from the twin's own environment. A `quick`
-    attack is part of the evidence that selection asks for. What `partial_may_leak` shows is beyond a claim of
-    `partial`. `alone` attacks run by themselves, since they watch the memory of the host.
+    nothing stops it. Targets are looked at `aftermath` seconds after the end. `host_apart` runs the sandbox
+    from a process of its own (on POSIX), which holds the secret in a variable and in an open file;
+    `clean_twin` keeps that variable from the twin's own environment. A `quick` attack is part of the evidence
+    that selection asks for. What `partial_may_leak` shows is beyond a claim of `partial`. `alone` attacks run
+    by themselves, since they watch the memory of the host.
     """
 
     control: Control
@@ -84,12 +91,13 @@ class Attack:
     opens: Opened = field(default_factory=Opened)
     patience: float = 4.0
     twin_patience: float | None = None
+    aftermath: float = 0.0
     host_apart: bool = False
     clean_twin: bool = False
     quick: bool = False
     partial_may_leak: bool = False
     alone: bool = False
-    needs: frozenset[Condition] = frozenset({Condition.posix})
+    needs: frozenset[Condition] = frozenset()
 
     @property
     def twin_shows(self) -> float:

@@ -10,22 +10,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from licet.probe import traces
-from licet.probe.attack import Attack, Proof, Scenario
-from licet.probe.scene import Targets
-from licet.probe.trial import Ear, Trial
+from licet.probe.attack import ENDS_EARLY, Attack, Proof, Scenario
+from licet.probe.hosts import CANARY
+from licet.probe.listening import listen
+from licet.probe.targets import Targets
+from licet.probe.trial import START_S, Ear, Trial
 
 FLAGS = ("-I", "-S", "-B")
-CANARY = "LICET_CANARY"
 _MARGIN = 0.1  # seconds by which a twin has to overstay
 _OUTLIVE = 0.1
+_POSIX = os.name == "posix"
+_HOSTS: Mapping[str, str] = {} if _POSIX else dict(os.environ)
+"""Variables of the host that a twin gets: nothing starts without some of them on Windows."""
 _BOUNDS = """\
 import resource
 for _kind, _most in ((resource.RLIMIT_AS, 1 << 30), (resource.RLIMIT_CPU, 10), (resource.RLIMIT_CORE, 0),
@@ -47,36 +51,44 @@ def text(attack: Attack) -> str:
 
 
 def run(attack: Attack, targets: Targets, program: str) -> Trial:
-    """Run `program`, the filled text of a twin; blocks, for ten seconds at most."""
-    ear = targets.ear()
+    """Run `program`, the filled text of a twin; blocks, for a minute at most."""
+    heard, ready, over = threading.Event(), threading.Event(), threading.Event()
+    ear = targets.ear(on_first=heard.set, on_ready=ready.set)
     with _started(attack, targets, program) as process:
-        began = _listen(attack, process, ear)
-        took = time.monotonic() - began
+        assert process.stdout is not None
+        listen(process.stdout.fileno(), lambda data: ear.write("stdout", data), heard, ready, over)
+        took = _wait(attack, ear, heard, ready, over)
         process.kill()
         process.wait()
+        time.sleep(attack.aftermath)
         alive = Proof.alive in attack.proofs and traces.outlived(targets.token, _OUTLIVE)
-    return Trial(
-        observed=ear.observed("ended"),
-        answered=ear.answered,
-        output=ear.output,
-        took=took,
-        delivered=ear.delivered,
-        ready=ear.ready,
-        alive=alive,
-        sighted=alive,
-        struck=targets.struck(),
-    )
+    return ear.trial(targets.struck, "ended", took=took, alive=alive, sighted=alive)
+
+
+def _wait(
+    attack: Attack, ear: Ear, heard: threading.Event, ready: threading.Event, over: threading.Event
+) -> float:
+    """Wait until the program has shown what it can; return for how long it ran on after it was to end."""
+    heard.wait(START_S)
+    if attack.scenario in ENDS_EARLY:
+        ready.wait(attack.wall_time)
+        began = time.monotonic()
+        over.wait(_MARGIN)
+        return time.monotonic() - began
+    over.wait(attack.twin_shows + _MARGIN if Proof.overstayed in attack.proofs else attack.wall_time)
+    return ear.lasting
 
 
 @contextmanager
 def _started(attack: Attack, targets: Targets, program: str) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, *FLAGS, "-c", _BOUNDS + program]
-    environment = {traces.VARIABLE: targets.token}
+    bounded = _BOUNDS + program if _POSIX else program
+    command = [sys.executable, *FLAGS, "-c", bounded]
+    environment = {**_HOSTS, traces.VARIABLE: targets.token}
     with contextlib.ExitStack() as stack:
         held: tuple[int, ...] = ()
         if attack.host_apart:
             hidden = CANARY if attack.clean_twin else ""
-            command = [sys.executable, *FLAGS, "-c", _LAUNCHER, hidden, _BOUNDS + program, *FLAGS]
+            command = [sys.executable, *FLAGS, "-c", _LAUNCHER, hidden, bounded, *FLAGS]
             environment[CANARY] = targets.secret
             held = (stack.enter_context(targets.secret_file().open("rb")).fileno(),)
         process = subprocess.Popen(
@@ -86,36 +98,14 @@ def _started(attack: Attack, targets: Targets, program: str) -> Iterator[subproc
             stderr=subprocess.STDOUT,
             env=environment,
             cwd="/",
-            pass_fds=held,
-            start_new_session=True,
+            pass_fds=held if _POSIX else (),
+            start_new_session=_POSIX,
         )
         try:
             yield process
         finally:
             process.kill()
-            traces.sweep(targets.token)
+            if Proof.alive in attack.proofs:  # others end by themselves, or with the scene
+                traces.sweep(targets.token)
             with process:  # closes its pipes
                 pass
-
-
-def _listen(attack: Attack, process: subprocess.Popen[bytes], ear: Ear) -> float:
-    """Hear the program until it has shown what it can; return since when it was not to run any more."""
-    began = time.monotonic()
-    waits = attack.scenario in (Scenario.cancelled, Scenario.orphaned)
-    until = began + (attack.twin_shows + _MARGIN if Proof.overstayed in attack.proofs else attack.wall_time)
-    if waits:
-        until = began + attack.wall_time
-    assert process.stdout is not None
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while (left := until - time.monotonic()) > 0:
-            if not selector.select(left):
-                continue
-            data = os.read(process.stdout.fileno(), 1 << 16)
-            if not data:
-                break
-            ear.write("stdout", data)
-            if waits and ear.ready:
-                waits, began = False, time.monotonic()
-                until = began + _MARGIN
-    return began

@@ -13,12 +13,14 @@ class Condition(StrEnum):
     """Something of a host that an attack needs."""
 
     posix = "posix"
+    windows = "windows"
     linux = "linux"
     root = "root"
     ipv6 = "ipv6"
     io_uring = "io_uring"
     user_namespaces = "user_namespaces"
     keyring = "keyring"
+    multipath = "multipath"
     tracing = "tracing"
 
 
@@ -26,7 +28,7 @@ class Condition(StrEnum):
 def present() -> frozenset[Condition]:
     """The conditions that hold here, for this user."""
     if os.name != "posix":
-        return frozenset()
+        return frozenset({Condition.windows} if os.name == "nt" else ())
     found = {Condition.posix}
     root = os.geteuid() == 0
     if root:
@@ -40,6 +42,8 @@ def present() -> frozenset[Condition]:
         found.add(Condition.io_uring)
     if _read("/proc/sys/user/max_user_namespaces") not in {"", "0"} and (root or not _userns_restricted()):
         found.add(Condition.user_namespaces)
+    if _read("/proc/sys/net/mptcp/enabled") == "1":
+        found.add(Condition.multipath)
     if Path("/proc/keys").exists():
         found.add(Condition.keyring)
     if root or _read("/proc/sys/kernel/yama/ptrace_scope") in {"", "0"}:

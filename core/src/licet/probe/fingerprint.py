@@ -13,11 +13,16 @@ import json
 import os
 import platform
 import sys
+from dataclasses import fields
 from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from licet.backend import Descriptor
+
+if TYPE_CHECKING:
+    from licet.probe.attack import Attack
 
 _UNREADABLE = "unreadable"
 _NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
@@ -70,7 +75,13 @@ def attacks_digest() -> str:
     """The digest of all attacks: another program proves something else."""
     from licet.probe.attacks import ATTACKS
 
-    return hashlib.sha256("\n".join(map(repr, ATTACKS)).encode()).hexdigest()
+    return hashlib.sha256("\n".join(map(_spelled, ATTACKS)).encode()).hexdigest()
+
+
+def _spelled(attack: Attack) -> str:
+    """All that an attack is, the same in every process: the order of a set is not."""
+    content = {field.name: getattr(attack, field.name) for field in fields(attack)}
+    return repr({name: sorted(v) if isinstance(v, frozenset) else v for name, v in content.items()})
 
 
 def _user() -> str:

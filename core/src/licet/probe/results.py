@@ -11,10 +11,10 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from licet import units
 from licet.contract import Control
 
 LIFETIME_S = 7 * 86400.0
@@ -63,7 +63,7 @@ class ProbeResult:
     @property
     def date(self) -> str:
         """When, as RFC 3339 in UTC."""
-        return datetime.fromtimestamp(self.when, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        return units.show_moment(self.when)
 
     def lifetime(self, most: float = LIFETIME_S) -> float:
         """Seconds for which it counts."""

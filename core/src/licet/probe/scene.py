@@ -1,23 +1,18 @@
-"""What attacks aim at, on the host: files, sockets and a process, made anew for each run.
+"""Where attacks take place on the host: a folder, threads, hosts of their own, and a watch on the pace.
 
 Rules this module keeps:
 
 - each run has targets of its own, so that concurrent runs never take one's blow for another's;
-- only what a program names is made; whatever was made or started is gone when the scene is left;
+- whatever was made or started is gone when the scene is left;
 - no variable and no descriptor of this process changes: what a host holds is held by a process made for it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-import re
 import secrets
 import shutil
-import socket
-import subprocess
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,17 +20,17 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from licet.probe import traces
-from licet.probe.trial import Ear
+from licet.probe.hosts import Hosts
+from licet.probe.pace import Pace
+from licet.probe.targets import Targets
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_PLACEHOLDER = re.compile(r"\{([A-Z][A-Z0-9_]*)\}")
 _THREADS = 24
-_SIBLING = "import sys, time; time.sleep(30)"
 
 
 class Scene:
@@ -44,15 +39,19 @@ class Scene:
     def __init__(self) -> None:
         self._root: Path | None = None
         self._token = secrets.token_hex(8)
+        self.hosts = Hosts()
+        self.pace = Pace()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="licet-probe")
 
     async def __aenter__(self) -> Scene:
         self._root = _folder()  # in one step: a cancellation in between would leave it behind
+        self.pace.__enter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.pace.__exit__(kind, error, trace)
         clearing = self._threads.submit(self._clear)  # which goes on, whatever becomes of this task
         self._threads.shutdown(wait=False)
         await asyncio.shield(asyncio.wrap_future(clearing))
@@ -63,226 +62,26 @@ class Scene:
         return await loop.run_in_executor(self._threads, partial(function, *args, **kwargs))
 
     def _clear(self) -> None:
+        self.hosts.close()
         traces.sweep(self._token)
         if self._root is not None:
             shutil.rmtree(self._root, ignore_errors=True)
             self._root = None
 
     @asynccontextmanager
-    async def targets(self) -> AsyncIterator[Targets]:
-        """Set up targets for one run, and clear them away."""
+    async def targets(self, secret: str | None = None) -> AsyncIterator[Targets]:
+        """Set up targets for one run, and clear them away; a `secret` is given where a host holds it."""
         if self._root is None:
             raise RuntimeError("the scene is not open")
         run = secrets.token_hex(4)
-        targets = Targets(self._root / run, f"{self._token}-{run}")
+        targets = Targets(self._root / run, f"{self._token}-{run}", secret)
         try:
             yield targets
         finally:
             targets.close()
 
 
-class Targets:
-    """The targets of one run. `fill` makes those that a text names; `struck` tells whether one was hit."""
-
-    def __init__(self, root: Path, token: str) -> None:
-        self.root = root
-        self.token = token
-        self.work = root / "work"
-        self.outside = root / "outside"
-        for folder in (self.root, self.work, self.outside):
-            _make_public(folder)
-        self.say = f"probe-{secrets.token_hex(4)}"
-        self.secret = f"secret-{secrets.token_hex(8)}"
-        self.factors = (secrets.randbelow(9000) + 1000, secrets.randbelow(9000) + 1000)
-        self._values: dict[str, str] = {}
-        self._struck: list[Callable[[], bool]] = []
-        self._closing = contextlib.ExitStack()
-
-    def fill(self, text: str) -> str:
-        """Replace the placeholders of `text`, making what they name."""
-        return _PLACEHOLDER.sub(self._value, text)
-
-    def struck(self) -> bool:
-        """Whether a target shows a blow."""
-        return any(look() for look in self._struck)
-
-    def ear(self, **options: Any) -> Ear:
-        """A host that hears the program of this run."""
-        return Ear(self.say, answer=self.factors[0] * self.factors[1], **options)
-
-    def secret_file(self) -> Path:
-        """A file outside of the working directory, with the secret in it."""
-        path = self.outside / "secret.txt"
-        if not path.exists():
-            path.write_text(self.secret)
-            path.chmod(0o644)
-        return path
-
-    def close(self) -> None:
-        """Close what is open and end what runs."""
-        self._closing.close()
-
-    def _value(self, match: re.Match[str]) -> str:
-        name = match[1]
-        maker = _MAKERS.get(name)
-        if maker is None:
-            return match[0]
-        if name not in self._values:
-            self._values[name] = str(maker(self))
-        return self._values[name]
-
-    # -- what placeholders name
-
-    def _secret_name(self) -> str:
-        self.secret_file()
-        name = f"name-{secrets.token_hex(4)}"
-        (self.outside / name).write_text(self.secret)
-        return name
-
-    def _allowed_file(self) -> Path:
-        path = self.work / "allowed.txt"
-        path.write_text("allowed")
-        return path
-
-    def _link(self, target: Path) -> Path:
-        link = self.work / f"link-{target.name}"
-        link.symlink_to(target)
-        return link
-
-    def _by_dots(self, target: Path) -> str:
-        return f"{self.work}/../{target.relative_to(self.root)}"
-
-    def _canary(self) -> Path:
-        path = self.outside / "canary.txt"
-        self._struck.append(path.exists)
-        return path
-
-    def _victim(self) -> Path:
-        path = self.outside / "victim.txt"
-        if not path.exists():
-            path.write_text("untouched")
-            self._struck.append(lambda: not path.exists() or path.read_text() != "untouched")
-        return path
-
-    def _listen(self, family: int, address: Any, kind: int = socket.SOCK_STREAM, *, aim: bool = True) -> Any:
-        listener = self._closing.enter_context(socket.socket(family, kind))
-        listener.setblocking(False)
-        listener.bind(address)
-        if kind == socket.SOCK_STREAM:
-            listener.listen(16)
-        if aim:
-            self._struck.append(lambda: _arrived(listener, kind))
-        return listener.getsockname()
-
-    def _port(self, family: int = socket.AF_INET, host: str = "127.0.0.1", *, aim: bool = True) -> int:
-        return int(self._listen(family, (host, 0), aim=aim)[1])
-
-    def _echo(self) -> int:
-        """A port that answers datagrams, as a name server does."""
-        server = self._closing.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-        server.setblocking(False)
-        server.bind(("127.0.0.1", 0))
-        heard = []
-        loop = asyncio.get_running_loop()
-
-        def answer() -> None:
-            with contextlib.suppress(OSError):
-                _, sender = server.recvfrom(100)
-                heard.append(sender)
-                server.sendto(b"answer", sender)
-
-        loop.add_reader(server.fileno(), answer)
-        self._closing.callback(loop.remove_reader, server.fileno())
-        self._struck.append(lambda: bool(heard))
-        return int(server.getsockname()[1])
-
-    def _path_socket(self, name: str, kind: int = socket.SOCK_STREAM) -> str:
-        # bound by its short name, since the whole path may be longer than a socket's may be
-        path = str(self.work / name)
-        self._listen(socket.AF_UNIX, path, kind)
-        return path
-
-    def _abstract(self) -> str:
-        name = f"licet-{secrets.token_hex(8)}"
-        self._listen(socket.AF_UNIX, f"\0{name}")
-        return name
-
-    def _sibling(self) -> int:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-B", "-c", _SIBLING, self.secret],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-
-        def end() -> None:
-            process.kill()
-            process.wait()
-
-        self._closing.callback(end)
-        self._struck.append(lambda: process.poll() is not None)
-        return process.pid
-
-
 def _folder() -> Path:
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="licet-probe-")))
     folder.chmod(0o755)
     return folder
-
-
-def _make_public(folder: Path) -> None:
-    """Make a folder that other users may enter, so that no mere mode bit passes for a wall."""
-    folder.mkdir()
-    folder.chmod(0o755)
-
-
-def _arrived(listener: socket.socket, kind: int) -> bool:
-    """Whether anything came; what connected waits in the queue of the kernel until it is looked for."""
-    try:
-        if kind == socket.SOCK_STREAM:
-            listener.accept()[0].close()
-        else:
-            listener.recv(1)
-    except OSError:
-        return False
-    return True
-
-
-def _system_text(_: Targets) -> str:
-    return Path("/etc/passwd").read_text("utf-8", "replace").splitlines()[0]
-
-
-def _boot_id(_: Targets) -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-
-
-_MAKERS: dict[str, Callable[[Targets], object]] = {
-    "SAY": lambda t: t.say,
-    "TOKEN": lambda t: t.token,
-    "SECRET": lambda t: t.secret,
-    "FACTOR": lambda t: t.factors[0],
-    "OTHER_FACTOR": lambda t: t.factors[1],
-    "SUM": lambda t: sum(t.factors),
-    "WORK": lambda t: t.work,
-    "OUTSIDE": lambda t: t.secret_file().parent,
-    "SECRET_FILE": lambda t: t.secret_file(),
-    "SECRET_NAME": Targets._secret_name,
-    "SECRET_LINK": lambda t: t._link(t.secret_file()),
-    "SECRET_BY_DOTS": lambda t: t._by_dots(t.secret_file()),
-    "VICTIM_BY_DOTS": lambda t: t._by_dots(t._victim()),
-    "ALLOWED_FILE": Targets._allowed_file,
-    "CANARY_FILE": Targets._canary,
-    "VICTIM_FILE": Targets._victim,
-    "VICTIM_LINK": lambda t: t._link(t._victim()),
-    "TCP_PORT": Targets._port,
-    "TCP6_PORT": lambda t: t._port(socket.AF_INET6, "::1"),
-    "OPEN_PORT": lambda t: t._port(aim=False),
-    "UDP_PORT": Targets._echo,
-    "UNIX_PATH": lambda t: t._path_socket("s.sock"),
-    "DATAGRAM_PATH": lambda t: t._path_socket("d.sock", socket.SOCK_DGRAM),
-    "ABSTRACT_NAME": Targets._abstract,
-    "SIBLING": Targets._sibling,
-    "SYSTEM_TEXT": _system_text,
-    "BOOT_ID": _boot_id,
-}

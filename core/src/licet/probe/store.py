@@ -10,6 +10,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import stat
@@ -18,12 +19,13 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from licet import files, state
+from licet import files, locks, state
 from licet.errors import AuditUnavailable
 from licet.probe.results import LIFETIME_S, ProbeResult, Receipts
 
 _VERSION = 1
 _MOST_BYTES = 1 << 20
+_WAIT_S = 10.0
 
 
 class ReceiptStore:
@@ -33,9 +35,11 @@ class ReceiptStore:
         self._folder = folder
 
     def load(self, fingerprint: str) -> tuple[ProbeResult, ...]:
-        """The receipts bound to `fingerprint`; none if there are none, or they can't be read."""
+        """The receipts bound to `fingerprint`; none if there are none, or none to be read. Makes nothing."""
         try:
-            text = self._read(self._path(fingerprint))
+            if not (folder := self._place()).exists():
+                return ()
+            text = self._read(self._folder_made(folder) / f"{fingerprint}.receipts")
         except (OSError, AuditUnavailable):
             return ()
         try:
@@ -57,18 +61,26 @@ class ReceiptStore:
         for result in results:
             by_fingerprint.setdefault(result.fingerprint, []).append(result)
         for fingerprint, new in by_fingerprint.items():
-            path = self._path(fingerprint)
+            path = self._folder_made(self._place()) / f"{fingerprint}.receipts"
             with state.failures(path), self._locked(path):
                 kept = Receipts.of((*self.load(fingerprint), *new))
                 content = {"version": _VERSION, "results": [result.as_json() for result in kept]}
                 files.replace(path, json.dumps(content, indent=1).encode())
         self._tidy()
 
-    def _path(self, fingerprint: str) -> Path:
-        folder = self._folder or state.user_state() / "probes"
+    def _place(self) -> Path:
+        """Where the folder is or would be."""
+        if self._folder is not None:
+            return self._folder
+        return (state.user_state_path() or state.user_state()) / "probes"
+
+    def _folder_made(self, folder: Path) -> Path:
+        """The folder, made where it is missing, inside a state directory that is this user's alone."""
+        if self._folder is None:
+            state.user_state()
         with state.failures(folder):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return folder / f"{fingerprint}.receipts"
+        return folder
 
     def _read(self, path: Path) -> bytes:
         with os.fdopen(files.open_plain(path, os.O_RDONLY), "rb") as file:
@@ -80,21 +92,16 @@ class ReceiptStore:
     @contextlib.contextmanager
     def _locked(self, path: Path) -> Iterator[None]:
         """Keep other processes from reading and writing in between; the lock goes with its holder."""
-        if sys.platform == "win32":
-            yield
-            return
-        import fcntl
-
         descriptor = files.open_plain(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if not locks.wait_lock(descriptor, _WAIT_S):
+                raise TimeoutError(errno.ETIMEDOUT, "another process keeps it locked", str(path))
             yield
         finally:
             os.close(descriptor)
 
     def _tidy(self) -> None:
-        folder = self._folder or state.user_state() / "probes"
-        for path in folder.iterdir():
+        for path in self._place().iterdir():
             with contextlib.suppress(OSError):
                 found = path.lstat()
                 if stat.S_ISREG(found.st_mode) and time.time() - found.st_mtime > 4 * LIFETIME_S:

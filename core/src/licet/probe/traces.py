@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 VARIABLE = "LICET_PROBE"
-_LOOKS = 6  # a process may be missed that takes the place of another while one looks
+_LOOKS = 10  # a process may be missed that takes the place of another while one looks
 _LINUX = sys.platform == "linux"
 
 

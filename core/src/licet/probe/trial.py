@@ -23,18 +23,28 @@ from licet.plan import Opened
 from licet.probe.attack import Attack, Proof
 
 KEPT = 1 << 17
+START_S = 15.0
+"""Seconds that a program may take to say its first word."""
+SLACK = 2.0
+"""Seconds that a run may be late: what a host may need to end it."""
+LEAVE_AFTER_S = 4.0
+"""Seconds after which a run that is late is left behind: what stays has said so by then."""
+OUTLIVE_S = 3.0
+"""Seconds for which a process that outlives its run is given time to go."""
 MOST_GROWTH = 64 << 20
 """Bytes that the host's memory may grow by while a run floods it."""
 
 _FLOOD = 4 << 20
 _ERRNO = re.compile(r"\[Errno (\d{1,3})\]")
+_WINDOWS = re.compile(r"\[(WinError \d{1,5})\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One run of a program.
 
-    `answered`: the allowed act worked. `took`: seconds since the program was first heard, or cancelled.
+    `answered`: the allowed act worked. `took`: seconds since the program was first heard, or cancelled, by
+    the clock of the run's own host. `pressed`: the machine did not keep pace meanwhile.
     `delivered`: bytes of output that arrived. `growth`: bytes by which the host's memory grew. `ready`: the
     program said that it is. `alive`: a process of the run outlived it. `sighted`: the host can see processes
     of the run. `struck`: a target shows the blow.
@@ -50,18 +60,24 @@ class Trial:
     alive: bool = False
     sighted: bool = False
     struck: bool = False
+    pressed: bool = False
 
 
 def got_through(attack: Attack, trial: Trial, text: str, patience: float) -> bool:
-    """Whether a trial shows what the attack wants: its `text`, or a run longer than `patience`, or …"""
+    """Whether a trial shows what the attack wants: its `text`, or a run longer than `patience`, or …
+
+    On a machine that did not keep pace, time shows nothing: neither how long a run took, nor how much more it
+    wrote before it was stopped.
+    """
+    stopped_late = trial.pressed and trial.observed in attack.held_by
     tests = {
         Proof.done: trial.observed == "done",
         Proof.text: bool(text) and text in trial.output,
         Proof.struck: trial.struck,
         Proof.alive: trial.alive,
-        Proof.overstayed: trial.took > patience,
-        Proof.flooded: trial.delivered > attack.limits.get("output", 0) + _FLOOD
-        or trial.growth > MOST_GROWTH,
+        Proof.overstayed: trial.took > patience and not trial.pressed,
+        Proof.flooded: trial.growth > MOST_GROWTH
+        or (trial.delivered > attack.limits.get("output", 0) + _FLOOD and not stopped_late),
     }
     return any(tests[proof] for proof in attack.proofs)
 
@@ -141,6 +157,11 @@ class Ear:
         return self._sink.text()
 
     @property
+    def lasting(self) -> float:
+        """Seconds since the first word."""
+        return 0.0 if self.began is None else time.monotonic() - self.began
+
+    @property
     def answered(self) -> bool:
         """Whether the allowed act worked: only code that ran can know the answer."""
         return f"allowed {self._answer}" in self._said()
@@ -155,14 +176,42 @@ class Ear:
                 return _exact(rest)
         return ended
 
+    def trial(
+        self,
+        struck: Callable[..., bool],
+        ended: str,
+        *,
+        took: float,
+        growth: int = 0,
+        alive: bool = False,
+        sighted: bool = False,
+    ) -> Trial:
+        """What was heard, and seen beside it, of a run that `ended` so; `struck` looks at its targets."""
+        observed = self.observed(ended)
+        return Trial(
+            observed=observed,
+            answered=self.answered,
+            output=self.output,
+            took=took,
+            delivered=self.delivered,
+            growth=growth,
+            ready=self.ready,
+            alive=alive,
+            sighted=sighted,
+            struck=struck(expected=observed == "done"),
+        )
+
     def _said(self) -> list[str]:
         lines = self.output.splitlines()
         return [line.removeprefix(self._say).strip() for line in lines if line.startswith(self._say)]
 
 
 def _exact(told: str) -> str:
-    """`Type ERRNO` for an error of the system, else `Type: message`."""
+    """`Type ERRNO` or `Type WinError N` for an error of the system, else `Type: message`."""
     kind, _, message = told.partition(" ")
+    of_windows = _WINDOWS.match(message)
+    if of_windows is not None:
+        return f"{kind} {of_windows[1]}"
     number = _ERRNO.match(message)
     if number is not None:
         return f"{kind} {errno.errorcode.get(int(number[1]), number[1])}"

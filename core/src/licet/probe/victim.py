@@ -1,10 +1,11 @@
-"""A host process of its own for a probe: it holds a secret, and it may be killed in the middle.
+"""Host processes of their own for probes: each holds a secret, and may be killed in the middle.
 
 Rules this module keeps:
 
-- the prober starts it with `start`, which sends one line: which backend to make, and what to run;
-- it answers in lines of JSON, and ends when its standard input does, so that it never outlives the prober;
-- the backend is made anew from its class without arguments: no state of the prober's backend is needed.
+- one process imports licet, once, and holds the secret in a variable; each run gets a copy of it (`fork`);
+- a host answers in lines of JSON, and ends when its prober does, or hangs up;
+- the backend is made anew from its class without arguments: no state of the prober's backend is needed;
+- how long a run took is told by the clock of its own host, from the first word of the program.
 """
 
 from __future__ import annotations
@@ -14,72 +15,77 @@ import importlib
 import importlib.util
 import json
 import os
-import subprocess
+import signal
+import socket
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from licet.backend import Access, Backend, GuestError, Reply, Target, ToolCall, execute
-from licet.probe.bare import CANARY
 from licet.probe.order import Order
 
-_START = """\
-import json, sys
-told = json.loads(sys.stdin.readline())
-sys.path[:] = told['path']
-from licet.probe.victim import main
-main(told)
-"""
 _OUTPUT = 1 << 20
 _CLOSE_S = 2.0
 
 
-def start(backend: Backend, order: Order, secret: str, held: int) -> subprocess.Popen[bytes]:
-    """Start a host process that runs `order`, with `secret` in a variable and the descriptor `held`."""
-    kind = type(backend)
-    told = {
-        "path": sys.path,
-        "module": kind.__module__,
-        "file": getattr(sys.modules.get(kind.__module__), "__file__", None),
-        "name": kind.__qualname__,
-        "order": order.as_json(),
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-B", "-c", _START],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, CANARY: secret},
-        pass_fds=(held,),
-        start_new_session=True,
-    )
-    assert process.stdin is not None
+def serve(control: int) -> None:
+    """Make a host for each descriptor that comes over the socket at `control`, until that ends."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a host ended
+    orders = socket.socket(fileno=os.dup(control))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), control)  # a host has its standard streams
+    while True:
+        told, descriptors, _, _ = socket.recv_fds(orders, 1, 1)
+        if not told:
+            return
+        [channel] = descriptors
+        if os.fork() == 0:
+            orders.close()
+            _be_host(channel)
+        os.close(channel)
+
+
+def _be_host(channel: int) -> None:
+    """Live as a host process and end as one, whatever happens."""
     try:
-        process.stdin.write(json.dumps(told).encode() + b"\n")
-        process.stdin.flush()
-    except BrokenPipeError:
-        pass  # it is dead, and the end of its output says so
-    return process
+        os.setsid()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.set_inheritable(channel, False)
+        _host(channel)
+    finally:
+        os._exit(1)
 
 
-def main(told: Mapping[str, Any]) -> None:
-    """Run what was told, say what came of it, and wait for the end."""
-    channel = os.dup(1)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever a backend prints is none of an answer
-    ending = threading.Thread(target=_end_with_prober, daemon=True)
+def _host(channel: int) -> None:
+    """Run what is told, say what came of it, and wait for the end."""
+    told = json.loads(_line(channel))
+    _tell(channel, {"host": os.getpid()})
+    ending = threading.Thread(target=_end_with_prober, args=(channel,), daemon=True)
     ending.start()
+    os.set_inheritable(os.open(told["holds"], os.O_RDONLY), True)
+    relay = _Relay(channel)
     try:
-        ended = asyncio.run(_run(_make(told), Order.from_json(told["order"]), channel))
+        ended = asyncio.run(_run(_make(told), Order.from_json(told["order"]), relay))
     except Exception as problem:
         ended = f"raised {type(problem).__name__}: {problem}"
-    _tell(channel, {"ended": ended})
+    _tell(channel, {"ended": ended, "took": relay.took})
     ending.join()  # the prober looks for what is left below
 
 
-def _end_with_prober() -> None:
-    while os.read(0, 1 << 10):
+def _line(channel: int) -> bytes:
+    line = b""
+    while not line.endswith(b"\n"):
+        data = os.read(channel, 1 << 16)
+        if not data:
+            os._exit(1)
+        line += data
+    return line
+
+
+def _end_with_prober(channel: int) -> None:
+    while os.read(channel, 1 << 10):
         pass
     os._exit(1)
 
@@ -107,8 +113,9 @@ def _load(file: Path) -> Any:
     return module
 
 
-async def _run(backend: Backend, order: Order, channel: int) -> str:
-    outcome = await execute(backend, order.plan(backend.describe()), _Relay(channel))
+async def _run(backend: Backend, order: Order, relay: _Relay) -> str:
+    outcome = await execute(backend, order.plan(backend.describe()), relay)
+    relay.end()
     try:
         async with asyncio.timeout(_CLOSE_S):
             await backend.close()
@@ -124,11 +131,20 @@ class _Relay:
     def __init__(self, channel: int) -> None:
         self._channel = channel
         self._left = _OUTPUT
+        self._began: float | None = None
+        self.took = 0.0
 
     def write(self, stream: Literal["stdout", "stderr"], data: bytes) -> bool:
+        if self._began is None:
+            self._began = time.monotonic()
         self._left -= len(data)
         _tell(self._channel, {"output": data.decode("latin-1")})
         return self._left >= 0
+
+    def end(self) -> None:
+        """The run is over now."""
+        if self._began is not None:
+            self.took = time.monotonic() - self._began
 
     async def access(self, access: Access) -> bool:
         return False

@@ -14,6 +14,7 @@ Rules this package keeps:
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from licet.request import ScreenReport, Violation
 from licet.screen import source
@@ -31,12 +32,20 @@ VERSION = "1"
 """Changes whenever the same code could get another report."""
 
 
+_MOST_KEPT = 8 << 10
+"""Characters of code whose report is kept: what runs again and again, with other inputs, is read once."""
+
+
 def screen(code: str, *, denied_modules: frozenset[str] = frozenset()) -> ScreenReport:
     """Screen `code`; `denied_modules` are dotted names whose import policy denies.
 
     Never raises. Code that can't be parsed safely gets the violation `too_complex`. Code that is no Python
     gets a `syntax_error`, and neither intents nor needs: nothing is known about it.
     """
+    return (_kept if len(code) <= _MOST_KEPT else _report)(code, denied_modules)
+
+
+def _report(code: str, denied_modules: frozenset[str]) -> ScreenReport:
     obstacle = source.unparsable(code) or source.complexity(code)
     if obstacle is not None:
         return ScreenReport(violations=(obstacle,))
@@ -53,6 +62,9 @@ def screen(code: str, *, denied_modules: frozenset[str] = frozenset()) -> Screen
     known = Resolver(facts)
     judge(facts, known, denied_modules, findings)
     return ScreenReport(findings.violations(), findings.intents(), needs(facts, known))
+
+
+_kept = lru_cache(maxsize=256)(_report)
 
 
 def syntax_tree(code: str) -> ast.Module | None:

@@ -3,8 +3,10 @@
 For every backend that runs its code in a process, ours and strangers'. `run` (or `run_blocking`) takes a
 `Spec` and answers with a `ProcessOutcome`; the pieces, from the outside in:
 
-- `process` and `aio`: the host's side of one run;
-- `_keeper` and `_guest`: what runs in the child, sent by `bootstrap`;
+- `process` and `aio`: the host's side of one run, with its `wires` and its `keeper`;
+- `launcher`: has keepers wait for another run, where nobody could tell them from new ones;
+- `_keeper` (with `_walls`, `_standby`) and `_guest` (with `_report`): what runs in the child, sent by
+  `bootstrap`;
 - `channel`: the private way for the value or the error of the code;
 - `kernel`: what this host can do, `probe`: which interpreters there are.
 
@@ -20,6 +22,7 @@ from licet.lazy import attribute_importer
 if TYPE_CHECKING:
     from licet.supervise.aio import run
     from licet.supervise.kernel import can_confine_signals, can_move_cgroups, keeper_shortfall
+    from licet.supervise.launcher import Launcher
     from licet.supervise.probe import Interpreter, InterpreterStatus, probe_interpreter
     from licet.supervise.process import GRACE, OnOutput, run_blocking
     from licet.supervise.spec import Fault, ProcessOutcome, Program, Reason, Report, Snippet, Spec, Used
@@ -30,6 +33,7 @@ __all__ = [
     "Fault",
     "Interpreter",
     "InterpreterStatus",
+    "Launcher",
     "OnOutput",
     "ProcessOutcome",
     "Program",
@@ -52,6 +56,7 @@ _HOMES = {
     "GRACE": "process",
     "Interpreter": "probe",
     "InterpreterStatus": "probe",
+    "Launcher": "launcher",
     "OnOutput": "process",
     "ProcessOutcome": "spec",
     "Program": "spec",

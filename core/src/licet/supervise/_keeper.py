@@ -6,14 +6,16 @@ It runs in the child, sent by the host, before any code of the guest. Rules this
 - it ends the tree when the guest ends, when the host says so or closes the control socket, and when the
   host dies, whatever else still holds the socket open;
 - it reports the end only after no descendant is left;
-- it imports built-in modules and three small extensions; anything more costs the start of every run.
+- it reads nothing of the code. The guest of its first run goes on in a fork of its interpreter, which has no
+  past; every further guest gets an interpreter of its own;
+- it imports built-in modules and a few small extensions; anything more costs the start of every run.
 """
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found]
 import gc
 import posix
-import select
 import sys
 
 TYPE_CHECKING = False
@@ -21,156 +23,157 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-SIGHUP, SIGINT, SIGKILL, SIGTERM = 1, 2, 9, 15
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
-LANDLOCK_CREATE_RULESET, LANDLOCK_RESTRICT_SELF = 444, 446  # the same on every architecture
-LANDLOCK_SCOPE_SIGNAL = 2
+PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
 
 
-def start(settings: dict[str, Any]) -> list[str]:
-    """Fork the guest. Returns in the guest alone, with the walls that are up; the keeper never returns."""
-    control = settings["control"]
+def main(settings: dict[str, Any], modules: dict[str, dict[str, Any]]) -> int:
+    """Keep one run, or one after the other. Returns in a guest alone: where it finds its orders."""
+    control, channel, workdir, *host = [int(number) for number in sys.argv[1:]]
+    for fd in (control, channel, workdir, *host):
+        posix.set_inheritable(fd, False)
+    walls, standby, own = modules["walls"], None, 0.0
+    ends: tuple[int, ...] = (0, 1, 2, channel, workdir)
     try:
-        posix.fchdir(settings["workdir"])
-        posix.close(settings["workdir"])
-        linux = sys.platform == "linux"
-        call = _libc() if linux else None
+        call = walls["libc"]()
         if call is not None:
-            _must(call("prctl", PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "become the reaper of its tree")
-        host = _watch(settings["host"], posix.getppid()) if linux else None
-        keeper = posix.getpid()
+            walls["must"](call("prctl", PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "become the reaper of its tree")
+        if settings["standby"] is not None:
+            standby = modules["standby"]["Standby"](control, host, modules["loader"]["read"])
+        polite = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+        ignored = {number for number in polite if signal.getsignal(number) == signal.SIG_IGN}
         gc.freeze()  # spares the guest a copy of every page that its collector would touch
-        guest = posix.fork()
+        while True:
+            keeper = posix.getpid()
+            guest = posix.fork()
+            if guest == 0:
+                stand = walls["put_up"](settings, ends[4], call, keeper)
+                _say(control, f"ready {', '.join(stand)}\n")
+                walls["execute"](settings, ends, ignored)
+                for fd in (control, workdir, *host):
+                    posix.close(fd)
+                sys.argv[1:] = [str(channel)]
+                return channel
+            _let_go(ends)
+            _harden(call)
+            _say(control, f"started {guest}\n")
+            used = _outlast(control, host, guest)
+            own, before = _own_time(), own
+            _say(control, f"ended {used.status} {used.peak} {used.time + own - before}\n")
+            if standby is None:
+                break
+            settings, ends = standby.next(settings["standby"])
     except OSError as problem:
-        _say(control, f"failed {problem.strerror}\n")
-        posix._exit(0)
-    if guest == 0:
-        posix.close(control)
-        if host is not None:
-            posix.close(host)
-        return _become_guest(settings, call, keeper)
-    try:
-        for fd in (0, 1, 2, settings["channel"]):
-            posix.close(fd)
-        _harden(call)
-        _say(control, f"started {guest}\n")
-        status = _await_end(control, host, guest)
-        status = _sweep(guest, status)
-        _say(control, f"ended {status} {_peak_memory()}\n")
-    finally:
-        posix._exit(0)
+        _say(control, "failed " + str(problem.strerror).replace("\n", " ") + "\n")
+    posix._exit(0)
 
 
-def _become_guest(settings: dict[str, Any], call: Callable[..., int] | None, keeper: int) -> list[str]:
-    """Put up the walls of the guest, in the guest; it dies if one that was asked for can't stand."""
-    applied = ["own session"]
-    posix.setsid()
-    posix.set_inheritable(settings["channel"], False)
-    if call is not None:
-        _must(call("prctl", PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "be killed with its keeper")
-        if posix.getppid() != keeper:
-            posix._exit(1)
-        _must(call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "renounce new privileges")
-        applied += ["subreaper", "no new privileges"]
-    limits = settings["limits"]
-    if limits:
-        import resource
-
-        for kind, (soft, hard) in limits.items():
-            resource.setrlimit(kind, (soft, hard))
-            applied.append(f"limit {kind} at {soft}")
-    if settings["confine_signals"]:
-        _confine_signals(call)
-        applied.append("signals confined")
-    return applied
-
-
-def _confine_signals(call: Callable[..., int] | None) -> None:
-    """Let the guest neither signal nor trace a process outside its own tree (Landlock scope)."""
-    if call is None:
-        raise OSError(38, "this system can't confine signals")
-    ruleset = bytes(16) + LANDLOCK_SCOPE_SIGNAL.to_bytes(8, sys.byteorder)
-    fd = call("syscall", LANDLOCK_CREATE_RULESET, ruleset, len(ruleset), 0)
-    _must(fd, "confine signals")
-    _must(call("syscall", LANDLOCK_RESTRICT_SELF, fd, 0), "confine signals")
-    posix.close(fd)
-
-
-def _libc() -> Callable[..., int]:
-    """Return a caller of C functions; `_ctypes` alone costs a tenth of `ctypes`."""
-    import _ctypes
-
-    library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]
-
-    def call(name: str, *args: int | bytes) -> int:
-        result: int = _ctypes.call_function(_ctypes.dlsym(library, name), args)
-        return result
-
-    return call
-
-
-def _must(result: int, what: str) -> None:
-    if result < 0:
-        raise OSError(1, f"the process could not {what}")
-
-
-def _watch(host: int, parent: int) -> int:
-    """Open a descriptor that is readable once the host is dead."""
-    fd = posix.pidfd_open(host)
-    if parent != host:
-        posix._exit(0)
-    return fd
+def _let_go(ends: tuple[int, ...]) -> None:
+    """Keep nothing open of the run."""
+    if ends[0] == 0:
+        null = posix.open("/dev/null", posix.O_RDWR)
+        for fd in (0, 1, 2):
+            posix.dup2(null, fd, False)
+        ends = (null, *ends[3:])
+    for fd in ends:
+        posix.close(fd)
 
 
 def _harden(call: Callable[..., int] | None) -> None:
     """Make the keeper deaf to polite signals, and its `/proc` entries unwritable for its own user."""
-    import _signal  # type: ignore[import-not-found]
-
-    for number in (SIGHUP, SIGINT, SIGTERM):
-        _signal.signal(number, _signal.SIG_IGN)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     if call is not None:
         call("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
-def _await_end(control: int, host: int | None, guest: int) -> int | None:
-    """Wait until the guest ends, or the host ends it, or the host dies; give the status if it was reaped."""
+def _outlast(control: int, host: list[int], guest: int) -> _Used:
+    """Wait for the end of the guest and of its tree; say what they have used."""
+    import resource  # noqa: F401 - while the guest begins; `wait4` needs it at the end
+
+    used = _Used(guest)
+    _await_end(control, host, guest, used)
+    _sweep(guest, used)
+    return used
+
+
+def _own_time() -> float:
+    """Seconds that this keeper has used so far."""
+    import resource
+
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+class _Used:
+    """The status of the guest, and what the processes of its run have used, each with those that it reaped.
+
+    The peak is that of the largest process, in bytes; the time is that of all, in seconds.
+    """
+
+    def __init__(self, guest: int) -> None:
+        self.status: int | None = None
+        self.peak = 0
+        self.time = 0.0
+        self._guest = guest
+
+    def reap(self) -> bool:
+        """Reap one child if one is dead.
+
+        Raises:
+            ChildProcessError: there is no child.
+        """
+        pid, status, usage = posix.wait4(-1, posix.WNOHANG)
+        if pid == self._guest:
+            self.status = status
+        if pid:
+            self.peak = max(
+                self.peak, usage.ru_maxrss if sys.platform == "darwin" else usage.ru_maxrss * 1024
+            )
+            self.time += usage.ru_utime + usage.ru_stime
+        return bool(pid)
+
+
+def _await_end(control: int, host: list[int], guest: int, used: _Used) -> None:
+    """Wait until the guest ends, or the host ends it, or the host dies."""
+    import select
+
     poll = select.poll()
     poll.register(control, select.POLLIN)
-    if host is not None:
-        poll.register(host, select.POLLIN)
-        poll.register(posix.pidfd_open(guest), select.POLLIN)
+    if host:
+        death = posix.pidfd_open(guest)
+        poll.register(host[0], select.POLLIN)
+        poll.register(death, select.POLLIN)
         poll.poll()
-        return None
-    while not poll.poll(20):
-        pid, status = posix.waitpid(guest, posix.WNOHANG)
-        if pid:
-            return status
-    return None
+        posix.close(death)
+        return
+    while used.status is None and not poll.poll(20):
+        used.reap()
 
 
-def _sweep(guest: int, status: int | None) -> int:
+def _sweep(guest: int, used: _Used) -> None:
     """Kill and reap until no child is left; orphans become children, so this reaches every descendant.
 
     A process that forks and exits faster than it is found is caught in the end only if each look is short:
     the dead are taken away before every look, and the youngest is struck first.
     """
+    import select
+
     _kill(-guest)
-    if status is None:
+    if used.status is None:
         _kill(guest)
     pause = select.poll()
     try:
         while True:
             reaped = 0
-            while (found := posix.waitpid(-1, posix.WNOHANG))[0]:
+            while used.reap():
                 reaped += 1
-                if found[0] == guest:
-                    status = found[1]
             for child in reversed(_children()):
                 _kill(child)
             if not reaped:
                 pause.poll(1)
     except ChildProcessError:
-        return status if status is not None else SIGKILL
+        if used.status is None:
+            used.status = signal.SIGKILL
 
 
 def _children() -> list[int]:
@@ -198,7 +201,7 @@ def _parent(pid: str) -> int:
 
 def _kill(pid: int) -> None:
     try:  # noqa: SIM105 - contextlib is not there
-        posix.kill(pid, SIGKILL)
+        posix.kill(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         pass
 
@@ -212,14 +215,6 @@ def _read(path: str) -> bytes:
     finally:
         posix.close(fd)
     return data
-
-
-def _peak_memory() -> int:
-    """Bytes of the largest process of the tree; the keeper's own figure would count its parent's."""
-    import resource
-
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _say(control: int, line: str) -> None:

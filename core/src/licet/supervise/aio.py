@@ -12,12 +12,13 @@ import asyncio
 import contextlib
 import threading
 
+from licet.supervise.launcher import Launcher
 from licet.supervise.process import OnOutput, run_blocking
 from licet.supervise.spec import ProcessOutcome, Spec
 from licet.supervise.stop import Stop
 
 
-async def run(spec: Spec, on_output: OnOutput) -> ProcessOutcome:
+async def run(spec: Spec, on_output: OnOutput, launcher: Launcher | None = None) -> ProcessOutcome:
     """Run `spec`; see `run_blocking`. `on_output` is called in the thread of the run."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[ProcessOutcome] = loop.create_future()
@@ -32,7 +33,7 @@ async def run(spec: Spec, on_output: OnOutput) -> ProcessOutcome:
         def work() -> None:
             outcome, problem = None, None
             try:
-                outcome = run_blocking(spec, on_output, stop)
+                outcome = run_blocking(spec, on_output, stop, launcher)
             except BaseException as found:
                 problem = found
             with contextlib.suppress(RuntimeError):  # the loop was closed, so nobody waits

@@ -1,11 +1,11 @@
-"""What the host sends to a new interpreter: the command line, and one message that makes it keeper and guest.
+"""What the host sends to a new interpreter: the command line, and messages that make it keeper and guest.
 
 Rules this module keeps:
 
 - the flags isolate: no environment variable, no user site, no `site`, no current directory on the path;
-- the message travels from host to child only, so that `marshal` is safe here, as it is not the other way;
-- the final expression is split off by the host, where a parser costs the run nothing, but only where no
-  text of the code can make that parser slow or talkative; else the guest splits.
+- messages travel from host to child only, so that `marshal` is safe here, as it is not the other way;
+- the final expression is found by the host, where a parser costs the run nothing, but only where no text of
+  the code can make that parser slow or talkative; else the guest looks.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import math
 import os
 import re
 import sys
+from collections.abc import Container
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -23,106 +24,151 @@ from typing import Any
 from licet import values
 from licet.supervise.spec import Program, Snippet, Spec
 
+_Modules = tuple[tuple[str, str, str], ...]
+
 FLAGS = ("-I", "-S", "-B", "-u", "-X", "utf8")
 FRAME_LIMIT = 4 << 20
 BUDGET = (100_000, 100, 2 << 20)
 SPLIT_LIMIT = 64 << 10
+
+
+def _framed(text: str) -> bytes:
+    """A frame of the private channel."""
+    return len(text).to_bytes(4, "big") + text.encode("ascii")
+
+
+HELLO = _framed('{"begun":true}')
+NO_MEMORY = {
+    "value": _framed('{"value":{"$type":"omitted","reason":"error","count":null},"repr":"<no repr>"}'),
+    "error": _framed('{"error":{"type":"MemoryError","message":"no memory to tell the error","line":null}}'),
+}
 
 _LOADER = """\
 import marshal, posix, sys
 def read(fd, size):
     data = b""
     while len(data) < size:
-        piece = posix.read(fd, size - len(data))
-        if not piece:
-            posix._exit(0)
-        data += piece
+        data += posix.read(fd, size - len(data)) or sys.exit()
     return data
-def load(fd):
-    modules, settings = marshal.loads(read(fd, int.from_bytes(read(fd, 8), "big")))
-    spaces = {name: {"__name__": name} for name, code in modules}
-    for name, code in modules:
-        exec(code, spaces[name])
-    return spaces, settings
-def start():
-    spaces, settings = load(int(sys.argv[1]))
-    spaces["guest"]["enter"](settings, spaces)
-start()
+def unpack(modules, loads=marshal.loads, run=exec, natives=vars(__builtins__).copy()):
+    spaces = {}
+    for name, code in loads(modules):
+        spaces[name] = {"__name__": name, "__builtins__": natives}
+        run(code, spaces[name])
+    return spaces
+def start(fd):
+    while fd:
+        main, settings = marshal.loads(read(fd, int.from_bytes(read(fd, 8), "big")))
+        modules = unpack(main)
+        modules["loader"] = {"read": read, "unpack": unpack}
+        fd = modules["main"]["main"](settings, modules)
+start(int(sys.argv[1]))
 """
-_SENT = (
+_KEEPER = (("walls", "licet.supervise", "_walls.py"), ("main", "licet.supervise", "_keeper.py"))
+_LASTING_KEEPER = (*_KEEPER, ("standby", "licet.supervise", "_standby.py"))
+_GUEST = (("main", "licet.supervise", "_guest.py"),)
+_DECODE = (("decode", "licet.values", "_decode.py"),)
+_REPORT = (
     ("show", "licet.values", "_show.py"),
     ("encode", "licet.values", "_encode.py"),
-    ("decode", "licet.values", "_decode.py"),
-    ("keeper", "licet.supervise", "_keeper.py"),
-    ("guest", "licet.supervise", "_guest.py"),
+    ("report", "licet.supervise", "_report.py"),
 )
 _MAY_WARN = re.compile(r"\\|[0-9]_*[A-Za-z]")
 
 
-def command(interpreter: str, control: int) -> list[str]:
-    """Return the command line of an isolated interpreter that reads its message from `control`."""
-    return [interpreter, *FLAGS, "-c", _LOADER, str(control)]
+def command(interpreter: str, *ends: int) -> list[str]:
+    """Return the command line of an isolated interpreter that reads its orders from the first of `ends`."""
+    return [interpreter, *FLAGS, "-c", _LOADER, *map(str, ends)]
 
 
-def message(spec: Spec, *, host: int, control: int, channel: int, workdir: int) -> bytes:
-    """Return what the new interpreter reads first; the numbers are its descriptors and the host's pid.
+def keeper_message(spec: Spec, *, fresh: bool, idle: float | None) -> bytes:
+    """Return what makes a `fresh` interpreter the keeper of a run, or gives a keeper its next one.
+
+    With `idle`, it waits for so many seconds after the run, and the code gets another interpreter; else the
+    code goes on in a fork of this one.
+    """
+    argv = list(spec.work.argv) if isinstance(spec.work, Program) else None
+    if argv is None and idle is not None:
+        argv = command(spec.interpreter)
+    settings = {
+        "limits": _limits(spec),
+        "confine_signals": spec.confine_signals,
+        "argv": argv,
+        "environment": dict(spec.environment),
+        "reports": isinstance(spec.work, Snippet),
+        "standby": idle,
+    }
+    if not fresh:
+        return _frame(marshal.dumps(settings))
+    modules, interpreter = (_KEEPER, spec.interpreter) if idle is None else (_LASTING_KEEPER, sys.executable)
+    return _pack(modules, interpreter, settings)
+
+
+def guest_message(spec: Spec) -> bytes:
+    """Return what the guest has to do; nothing if it is a program, which reads no messages.
 
     Raises:
         ValueError: an input can't cross.
     """
-    settings: dict[str, Any] = {
-        "host": host,
-        "control": control,
-        "channel": channel,
-        "workdir": workdir,
-        "limits": _limits(spec),
-        "confine_signals": spec.confine_signals,
-        "locale": os.fsencode(locale) if (locale := spec.environment.get("LC_CTYPE")) is not None else None,
+    if isinstance(spec.work, Program):
+        return b""
+    work, known = spec.work, spec.interpreter == sys.executable
+    values.check_crossing(work.inputs)
+    code, result, undecided = keep_result(work.code, work.inputs)
+    locale = spec.environment.get("LC_CTYPE")
+    settings = {
+        "hello": HELLO,
+        "locale": None if locale is None else os.fsencode(locale),
+        "code": code,
+        "result": result,
+        "undecided": undecided,
+        "inputs": values.encode(work.inputs) if work.inputs else None,
+        "decode": _load(_DECODE, known) if work.inputs else None,
+        "recursion": work.recursion,
+        "report": _load(_REPORT, known),
+        "no_memory": NO_MEMORY,
         "frame_limit": FRAME_LIMIT,
         "budget": BUDGET,
-        "argv": list(spec.work.argv) if isinstance(spec.work, Program) else None,
     }
-    if isinstance(spec.work, Snippet):
-        settings |= _snippet(spec.work)
-    data = marshal.dumps((_modules(spec.interpreter == sys.executable), settings))
+    return _pack(_GUEST, spec.interpreter, settings)
+
+
+def _pack(modules: _Modules, interpreter: str, settings: dict[str, Any]) -> bytes:
+    return _frame(marshal.dumps((_load(modules, interpreter == sys.executable), settings)))
+
+
+def _frame(data: bytes) -> bytes:
     return len(data).to_bytes(8, "big") + data
 
 
-def _snippet(work: Snippet) -> dict[str, Any]:
-    values.check_crossing(work.inputs)
-    body, last, undecided = split(work.code)
-    return {
-        "code": body,
-        "last": last,
-        "split_here": undecided,
-        "inputs": values.encode(work.inputs),
-        "recursion": work.recursion,
-    }
+def keep_result(code: str, taken: Container[str] = ()) -> tuple[str, str, bool]:
+    """Give the value of the final expression statement of `code` a name.
 
-
-def split(code: str) -> tuple[str, str | None, bool]:
-    """Split off the final expression statement of `code`.
-
-    Returns the code before it, and the expression in a form that keeps its line numbers, or None if there is
-    none; the flag says that the question was left to the guest. Never raises, never warns.
+    Returns code that assigns it, every line where it was, if there is such a statement; the name, which
+    occurs neither in the code nor in `taken`; and whether the question was left to the guest. Never raises,
+    never warns.
     """
+    result = "_result"
+    while result in code or result in taken:
+        result += "_"
     if len(code) > SPLIT_LIMIT or _MAY_WARN.search(code):
-        return code, None, True
+        return code, result, True
     try:
         statements = ast.parse(code).body
         lines = code.replace("\r\n", "\n").replace("\r", "\n").encode().split(b"\n")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return code, None, True
+        return code, result, True
     last = statements[-1] if statements else None
     if not isinstance(last, ast.Expr) or last.end_lineno is None:
-        return code, None, False
+        return code, result, False
     first, end = last.lineno - 1, last.end_lineno - 1
-    text = lines[first : end + 1]
-    text[-1] = text[-1][: last.end_col_offset]
-    text[0] = text[0][last.col_offset :]
-    body = b"\n".join([*lines[:first], lines[first][: last.col_offset]]).decode()
-    # a complete statement ends in neither: what goes is a separator, or the end of a comment
-    return body.rstrip(" \t\n\f;\\"), "\n" * first + "(" + b"\n".join(text).decode() + "\n)", False
+    lines[end] = lines[end][: last.end_col_offset] + b"\n)"
+    lines[first] = b"%s%s = (%s" % (
+        lines[first][: last.col_offset],
+        result.encode(),
+        lines[first][last.col_offset :],
+    )
+    return b"\n".join(lines[: end + 1]).decode(), result, False
 
 
 def _limits(spec: Spec) -> dict[int, tuple[int, int]]:
@@ -139,10 +185,11 @@ def _limits(spec: Spec) -> dict[int, tuple[int, int]]:
 
 
 @cache
-def _modules(same_interpreter: bool) -> list[tuple[str, Any]]:
+def _load(modules: _Modules, same_interpreter: bool) -> bytes:
     """The modules to send: compiled for this very interpreter, else as text."""
     sent: list[tuple[str, Any]] = []
-    for name, package, file in _SENT:
+    for name, package, file in modules:
         text = (resources.files(package) / file).read_text("utf-8")
-        sent.append((name, compile(text, f"<licet {name}>", "exec") if same_interpreter else text))
-    return sent
+        code = compile(text, f"<licet {name}>", "exec", optimize=2) if same_interpreter else text
+        sent.append((name, code))
+    return marshal.dumps(sent)

@@ -18,20 +18,14 @@ _LONGEST = 10_000
 
 
 class Channel:
-    """Collects what the guest sends; `closed` once nothing more is wanted.
+    """Collects what the guest sends; `closed` once nothing more is wanted."""
 
-    Where a `program` is run, the channel is closed by its start: a second frame can only be the bootstrap's,
-    and says that the program did not start. Code of a snippet must not be able to say that.
-    """
-
-    def __init__(self, limit: int, *, program: bool = False) -> None:
+    def __init__(self, limit: int) -> None:
         self.closed = False
-        self.applied: tuple[str, ...] | None = None
-        self.failure: str | None = None
+        self.begun = False
         self.report = Report()
         self.fault: str | None = None
         self._limit = limit
-        self._program = program
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> None:
@@ -64,23 +58,15 @@ class Channel:
             content = values.parse(frame)
             if not isinstance(content, dict):
                 raise ValueError("a frame is no object")
-            if self.applied is None or (self._program and "failed" in content):
-                self._open(content)
+            if not self.begun:
+                if content.get("begun") is not True:
+                    raise ValueError("the first frame is not the bootstrap's")
+                self.begun = True
             else:
                 self.report = _report(content)
                 self.closed = True
         except ValueError as problem:
             self._refuse(str(problem)[:200])
-
-    def _open(self, content: dict[str, Any]) -> None:
-        walls = content.get("ready")
-        if "failed" in content:
-            self.failure = _short(content["failed"], 200)
-            self.closed = True
-        elif isinstance(walls, list):
-            self.applied = tuple(_short(wall, 200) for wall in walls)
-        else:
-            raise ValueError("the first frame is not the bootstrap's")
 
 
 def _report(content: dict[str, Any]) -> Report:

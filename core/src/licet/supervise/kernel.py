@@ -17,18 +17,29 @@ _VERSION_FLAG = 1
 _SCOPES_SINCE = 6
 
 
-@cache
 def landlock_version() -> int:
     """The Landlock ABI of the kernel, 0 where there is none."""
+    return max(_landlock()[0], 0)
+
+
+def landlock_refusal() -> int:
+    """The error number with which the kernel refuses Landlock, 0 if it does not or was not asked."""
+    return _landlock()[1]
+
+
+@cache
+def _landlock() -> tuple[int, int]:
+    """What the kernel answers to whoever asks for its Landlock ABI: the ABI, and an error number."""
     if sys.platform != "linux":
-        return 0
+        return 0, 0
     try:
         import ctypes
 
-        version = ctypes.CDLL(None).syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)
+        library = ctypes.CDLL(None, use_errno=True)
+        version = library.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)
     except (ImportError, OSError, AttributeError):
-        return 0
-    return max(int(version), 0)
+        return 0, 0
+    return int(version), ctypes.get_errno() if version < 0 else 0
 
 
 def can_confine_signals() -> bool:

@@ -12,10 +12,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import os
-import selectors
 import signal
-import socket
-import subprocess
 import time
 from collections.abc import Callable
 from typing import Literal
@@ -23,35 +20,50 @@ from typing import Literal
 from licet.supervise import bootstrap, tree
 from licet.supervise.channel import Channel
 from licet.supervise.descriptors import Descriptors
-from licet.supervise.spec import ProcessOutcome, Program, Reason, Spec, Used
+from licet.supervise.keeper import PATIENCE, Ends, Keeper
+from licet.supervise.launcher import Launcher
+from licet.supervise.spec import ProcessOutcome, Reason, Snippet, Spec, Used
 from licet.supervise.stop import Stop
+from licet.supervise.wires import Wires, read
 
 Stream = Literal["stdout", "stderr"]
 OnOutput = Callable[[Stream, bytes], bool]
 
 GRACE = 2.0
-CHUNK = 1 << 16
 
 
-def run_blocking(spec: Spec, on_output: OnOutput, stop: Stop | None = None) -> ProcessOutcome:
+def run_blocking(
+    spec: Spec, on_output: OnOutput, stop: Stop | None = None, launcher: Launcher | None = None
+) -> ProcessOutcome:
     """Run `spec` to its end, and return once nothing of it is left.
 
     `on_output` gets every piece of output as it comes, in this thread; its first False ends the run with
     `output_limit`, and so does an exception, which is raised again at the end. `stop` ends the run from
-    another thread. What the code does never raises.
+    another thread. A `launcher` makes the start cheaper from the second run on. What the code does never
+    raises.
 
     Raises:
         ValueError: an input can't cross to the code.
     """
+    began = time.monotonic()
+    try:
+        return _run_once(spec, on_output, stop, launcher, began)
+    except _NotTaken:
+        return _run_once(spec, on_output, stop, None, began)
+
+
+def _run_once(
+    spec: Spec, on_output: OnOutput, stop: Stop | None, launcher: Launcher | None, began: float
+) -> ProcessOutcome:
     with Descriptors() as fds:
-        run = _Run(spec, on_output, stop, fds)
+        run = _Run(spec, on_output, stop, launcher, fds, began)
         try:
             run.launch()
             run.loop()
         except _Unlaunched as problem:
             return ProcessOutcome(Reason.launch_failed, detail=str(problem))
         finally:
-            run.reap()
+            run.part()
         if run.raised is not None:
             raise run.raised
         return run.outcome()
@@ -61,20 +73,38 @@ class _Unlaunched(Exception):
     """Nothing was started, and why."""
 
 
+class _NotTaken(Exception):
+    """The keeper that waited was gone before it took the run: nothing has begun, so it can begin anew."""
+
+
 class _Run:
     """The state of one run. Each `_on_…` method handles one descriptor that became ready."""
 
-    def __init__(self, spec: Spec, on_output: OnOutput, stop: Stop | None, fds: Descriptors) -> None:
+    def __init__(
+        self,
+        spec: Spec,
+        on_output: OnOutput,
+        stop: Stop | None,
+        launcher: Launcher | None,
+        fds: Descriptors,
+        began: float,
+    ) -> None:
         self.spec = spec
         self.on_output = on_output
         self.stop = stop
+        # no keeper may last that the code can reach, or that would look an interpreter up in the workdir
+        may_last = spec.confine_signals and os.path.isabs(spec.interpreter)  # noqa: PTH117
+        self.launcher = launcher if may_last else None
         self.fds = fds
-        self.selector = fds.selector()
-        self.channel = Channel(bootstrap.FRAME_LIMIT, program=isinstance(spec.work, Program))
-        self.began = time.monotonic()
-        self.deadline = None if spec.wall_time is None else self.began + spec.wall_time
-        self.keeper: subprocess.Popen[bytes] | None = None
+        self.wires = Wires(fds)
+        self.channel = Channel(bootstrap.FRAME_LIMIT)
+        self.began = began
+        self.deadline = None if spec.wall_time is None else began + spec.wall_time
+        self.keeper: Keeper | None = None
+        self.taken = True
+        self.take_until: float | None = None
         self.guest: tree.Guest | None = None
+        self.walls: tuple[str, ...] | None = None
         self.cause: Reason | None = None
         self.grace: float | None = None
         self.over = False
@@ -85,37 +115,44 @@ class _Run:
         self.failure: str | None = None
         self.raised: BaseException | None = None
         self.lines = b""
-        self.to_keeper = memoryview(b"")
-        self.to_stdin = memoryview(spec.stdin)
-        self.control = -1
 
     # -- start
 
     def launch(self) -> None:
-        """Start the keeper with its descriptors, and register ours."""
+        """Have a keeper started that owns its ends of everything, and register ours."""
         fds = self.fds
+        orders = bootstrap.guest_message(self.spec)
         workdir = self._open_workdir()
         out, out_child = fds.pipe()
         err, err_child = fds.pipe()
-        channel, channel_child = fds.pipe()
-        self.control, control_child = fds.socketpair()
+        channel, channel_child = fds.socketpair()
         stdin, stdin_child = (-1, fds.null()) if not self.spec.stdin else reversed(fds.pipe())
-        self.to_keeper = memoryview(
-            bootstrap.message(
-                self.spec, host=os.getpid(), control=control_child, channel=channel_child, workdir=workdir
-            )
-        )
-        self._spawn(control_child, (stdin_child, out_child, err_child), (channel_child, workdir))
-        for fd in (workdir, out_child, err_child, channel_child, control_child, stdin_child):
+        ends = Ends(stdin_child, out_child, err_child, channel_child, workdir)
+        self.keeper = keeper = self._find_keeper(ends)
+        for fd in ends:
             fds.close(fd)
-        self._listen(out, lambda: self._on_output("stdout", out))
-        self._listen(err, lambda: self._on_output("stderr", err))
-        self._listen(channel, lambda: self._on_channel(channel))
-        self._listen(self.control, self._on_control, selectors.EVENT_READ | selectors.EVENT_WRITE)
+        self.wires.drain_to(out, lambda: self._on_output("stdout", out))
+        self.wires.drain_to(err, lambda: self._on_output("stderr", err))
+        self.wires.drain_to(channel, lambda: self._on_channel(channel), orders)
+        message = bootstrap.keeper_message(self.spec, fresh=keeper.fresh, idle=keeper.idle)
+        self.wires.listen(keeper.control, lambda: self._on_control(keeper), message)
         if self.spec.stdin:
-            self._listen(stdin, lambda: self._on_stdin(stdin), selectors.EVENT_WRITE)
+            self.wires.feed(stdin, self.spec.stdin)
         if self.stop is not None:
-            self.selector.register(self.stop.fileno(), selectors.EVENT_READ, self._on_stop)
+            self.wires.listen(self.stop.fileno(), self._on_stop)
+
+    def _find_keeper(self, ends: Ends) -> Keeper:
+        keeper = self.launcher.find(ends) if self.launcher is not None else None
+        if keeper is not None:
+            self.taken = keeper.fresh
+            self.take_until = None if keeper.fresh else time.monotonic() + PATIENCE
+            return keeper
+        spec = self.spec
+        try:
+            return Keeper(spec.interpreter, spec.environment, ends)
+        except (OSError, ValueError) as problem:
+            why = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
+            raise _Unlaunched(f"`{spec.interpreter}` can't be started: {why.lower()}") from None
 
     def _open_workdir(self) -> int:
         try:
@@ -126,90 +163,61 @@ class _Run:
                 f"working directory `{self.spec.workdir}` can't be entered: {why.lower()}"
             ) from None
 
-    def _spawn(self, control: int, stdio: tuple[int, int, int], passed: tuple[int, ...]) -> None:
-        try:
-            self.keeper = subprocess.Popen(
-                bootstrap.command(self.spec.interpreter, control),
-                stdin=stdio[0],
-                stdout=stdio[1],
-                stderr=stdio[2],
-                env=dict(self.spec.environment),
-                cwd="/",
-                close_fds=True,
-                pass_fds=(control, *passed),
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as problem:
-            why = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
-            raise _Unlaunched(f"`{self.spec.interpreter}` can't be started: {why.lower()}") from None
-        tree.forbid_core_dumps(self.keeper.pid)
-
-    def _listen(self, fd: int, handler: Callable[[], object], events: int = selectors.EVENT_READ) -> None:
-        os.set_blocking(fd, False)
-        self.selector.register(fd, events, handler)
-
-    def _drop(self, fd: int) -> None:
-        self.selector.unregister(fd)
-        self.fds.close(fd)
-
     # -- the loop
 
     def loop(self) -> None:
         """Serve every descriptor until the tree is gone, or the grace is over."""
         while not self.over:
-            for key, _ in self.selector.select(self._patience()):
-                if key.fd in self.selector.get_map():
-                    key.data()
-            now = time.monotonic()
-            if self.grace is not None:
-                if now >= self.grace and not self.over:
-                    self._abandon("the run did not end when it was killed")
-            elif self.deadline is not None and now >= self.deadline:
-                self.end(Reason.timeout)
+            self.wires.serve(self._patience())
+            self._look_at_the_clock()
         self.ended = time.monotonic()
-        self._drain()
+        self.wires.drain(lambda: time.monotonic() < self.ended + GRACE)
+
+    def _look_at_the_clock(self) -> None:
+        now = time.monotonic()
+        if self.grace is not None:
+            if now >= self.grace and not self.over:
+                self._abandon("the run did not end when it was killed")
+        elif self.deadline is not None and now >= self.deadline:
+            self.end(Reason.timeout)
+        if self.keeper is not None and self.take_until is not None and now >= self.take_until:
+            self.take_until = None
+            self.keeper.kill()  # it does not even read; its end is heard on the control socket
 
     def _patience(self) -> float | None:
-        until = self.grace if self.grace is not None else self.deadline
-        return None if until is None else max(until - time.monotonic(), 0.0)
+        until = [self.deadline if self.grace is None else self.grace, self.take_until]
+        moments = [moment for moment in until if moment is not None]
+        return max(min(moments) - time.monotonic(), 0.0) if moments else None
 
     def end(self, cause: Reason) -> None:
         """Have the keeper end the tree; only the first cause counts."""
         if self.cause is None and not self.over:
             self.cause = cause
             self.grace = time.monotonic() + GRACE
-            self._hang_up()
-
-    def _hang_up(self) -> None:
-        """Close our side of the control socket: the keeper takes that as its order."""
-        self.to_keeper = memoryview(b"")
-        try:
-            self.selector.modify(self.control, selectors.EVENT_READ, self.selector.get_key(self.control).data)
-            with socket.socket(fileno=os.dup(self.control)) as control:
-                control.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass  # the keeper is gone already, and its end of the socket tells so
+            if self.keeper is not None:
+                self.wires.unsend(self.keeper.control)
+                self.keeper.hang_up()
 
     def _abandon(self, why: str) -> None:
         """The keeper is lost: kill what can be reached from here."""
         self.over = True
         self.failure = why
         if self.keeper is not None:
-            tree.kill(self.keeper.pid)
+            self.keeper.kill()
         if self.guest is not None:
             self.guest.kill_session()
 
     def _on_output(self, stream: Stream, fd: int) -> bool:
-        data = _read(fd)
+        data = read(fd)
         if data:
             self._deliver(stream, data)
         elif data is not None:
-            self._drop(fd)
+            self.wires.drop(fd)
         return bool(data)
 
     def _deliver(self, stream: Stream, data: bytes) -> None:
-        if self.raised is not None:
-            return
+        if self.raised is not None or self.cause is Reason.output_limit:
+            return  # drained while the tree dies, and handed on no more
         try:
             if not self.on_output(stream, data):
                 self.end(Reason.output_limit)
@@ -218,48 +226,25 @@ class _Run:
             self.end(Reason.output_limit)
 
     def _on_channel(self, fd: int) -> bool:
-        data = _read(fd)
+        data = read(fd)
         if data is None:
             return False
         self.channel.feed(data) if data else self.channel.end()
         if self.channel.closed:
-            self._drop(fd)
+            self.wires.drop(fd)
         return not self.channel.closed
-
-    def _on_stdin(self, fd: int) -> None:
-        try:
-            self.to_stdin = self.to_stdin[os.write(fd, self.to_stdin[:CHUNK]) :]
-        except BlockingIOError:
-            return
-        except OSError:
-            self.to_stdin = memoryview(b"")  # nobody reads it any more
-        if not self.to_stdin:
-            self._drop(fd)
 
     def _on_stop(self) -> None:
         if self.stop is not None:
-            self.selector.unregister(self.stop.fileno())
+            self.wires.drop(self.stop.fileno())
         self.end(Reason.cancelled)
 
-    def _on_control(self) -> None:
-        if self.to_keeper:
-            try:
-                self.to_keeper = self.to_keeper[os.write(self.control, self.to_keeper) :]
-            except BlockingIOError:
-                pass
-            except OSError:
-                self.to_keeper = memoryview(b"")
-            if not self.to_keeper:
-                handler = self.selector.get_key(self.control).data
-                self.selector.modify(self.control, selectors.EVENT_READ, handler)
-        try:
-            data = os.read(self.control, CHUNK)
-        except BlockingIOError:
+    def _on_control(self, keeper: Keeper) -> None:
+        data = read(keeper.control)
+        if data is None:
             return
-        except OSError:
-            data = b""
         if not data:
-            self._drop(self.control)
+            self.wires.drop(keeper.control)
             if not self.over:
                 self._lose_keeper()
             return
@@ -271,24 +256,29 @@ class _Run:
             self._lose_keeper()
 
     def _hear(self, line: str) -> None:
-        """Take one line of the keeper."""
+        """Take one line of the keeper, or of the guest before it is let loose."""
         word, _, rest = line.partition(" ")
-        if word == "started" and self.keeper is not None:
+        if word == "taken":
+            self.taken, self.take_until = True, None
+        elif word == "started" and self.keeper is not None:
             self.guest = tree.Guest(int(rest), self.keeper.pid, self.fds)
-        elif word == "ended":
-            status, peak = rest.split()
-            self.status, self.peak_memory = int(status), int(peak)
-            self.over = True
+        elif word == "ready":
+            self.walls = tuple(rest.split(", "))
         elif word == "failed":
             self.failure = rest
+        elif word == "ended":
+            status, peak, cpu = rest.split()
+            self.status, self.peak_memory, self.cpu_time = int(status), int(peak), float(cpu)
             self.over = True
 
     def _lose_keeper(self) -> None:
         """The keeper ended without a word."""
-        if self.guest is None and self.channel.applied is None:
+        if not self.taken and self.cause is None:
+            raise _NotTaken
+        if self.guest is None and self.walls is None:
             self.over = True
             if self.cause is None:
-                self.failure = "the interpreter ended before it ran anything"
+                self.failure = self.failure or "the interpreter ended before it ran anything"
             else:
                 self.status = 0
             return
@@ -298,36 +288,27 @@ class _Run:
 
     # -- the end
 
-    def _drain(self) -> None:
-        """Take what is still in the pipes; a stranger who holds one open can't prolong the run."""
-        until = time.monotonic() + GRACE
-        for key in list(self.selector.get_map().values()):
-            if key.fd != self.control and key.events == selectors.EVENT_READ and key.data != self._on_stop:
-                while key.data() and time.monotonic() < until:
-                    pass
-
-    def reap(self) -> None:
-        """Wait for the keeper, killing it first if it should still be there."""
-        keeper = self.keeper
-        if keeper is None:
+    def part(self) -> None:
+        """Wait for the end of the keeper, unless it may wait for another run."""
+        if self.keeper is None:
             return
         if not self.over:
             self._abandon("the supervision of the run failed")
-        try:
-            _, status, usage = os.wait4(keeper.pid, 0)
-            self.cpu_time = usage.ru_utime + usage.ru_stime
-            keeper.returncode = os.waitstatus_to_exitcode(status)
-        except ChildProcessError:
-            keeper.returncode = 0  # the program reaps every child by itself
+        if self.launcher is not None and self.keeper.idle is not None:
+            self.launcher.part(self.keeper, well=self.status is not None and self.cause is None)
+        else:
+            self.keeper.wait()
 
     def outcome(self) -> ProcessOutcome:
         """Say what happened."""
         used = Used(self.ended - self.began, self.cpu_time, self.peak_memory)
         ended = self.status is not None
-        if self.cause is None and (not ended or self.channel.failure is not None):
-            why = self.channel.failure or self.failure
-            return ProcessOutcome(Reason.launch_failed, used=used, detail=why)
+        if self.cause is None and (not ended or self.failure is not None):
+            return ProcessOutcome(Reason.launch_failed, used=used, detail=self.failure)
         reason, exit_code, number = self._verdict()
+        detail = self.failure or self.channel.fault
+        if reason is Reason.launch_failed:
+            detail = "the interpreter ended before it ran anything"
         return ProcessOutcome(
             reason=reason,
             exit_code=exit_code,
@@ -335,13 +316,16 @@ class _Run:
             report=self.channel.report,
             used=used,
             swept=ended,
-            applied=self.channel.applied or (),
-            detail=self.failure or self.channel.fault,
+            applied=self.walls or (),
+            detail=detail,
         )
 
     def _verdict(self) -> tuple[Reason, int | None, int | None]:
         if self.cause is not None or self.status is None:
             return self.cause or Reason.backend_lost, None, None
+        if isinstance(self.spec.work, Snippet) and not self.channel.begun:
+            too_small = self.spec.memory is not None
+            return Reason.memory_limit if too_small else Reason.launch_failed, None, None
         code = os.waitstatus_to_exitcode(self.status)
         if code >= 0:
             error = self.channel.report.error
@@ -355,13 +339,3 @@ class _Run:
         ):
             return Reason.cpu_limit, None, None
         return Reason.exited, None, -code
-
-
-def _read(fd: int) -> bytes | None:
-    """Read what is there: b"" at the end of the stream, None if there is nothing now."""
-    try:
-        return os.read(fd, CHUNK)
-    except BlockingIOError:
-        return None
-    except OSError:
-        return b""

@@ -1,6 +1,7 @@
 """The attacks, one module a family, each a tuple of data. Nothing here runs anything.
 
-A control has at least one `quick` attack; the other variants are run by `licet backends verify`.
+A control has at least one `quick` attack; the other variants are run by `licet backends verify`. An attack
+without `needs` is the same on every system; `windows` has those that are others there.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from licet.probe.attacks import (
     resources,
     state,
     supervision,
+    windows,
 )
 from licet.probe.conditions import present
 
@@ -45,6 +47,10 @@ ATTACKS: tuple[Attack, ...] = (
     *environment.HANDLES,
     *state.ATTACKS,
     *kernel.SEPARATE,
+    *windows.SHELL,
+    *windows.ENVIRONMENT,
+    *windows.CLEANUP,
+    *windows.COUNT,
 )
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from licet.contract import Control
 from licet.probe.attack import Attack, Proof
-from licet.probe.attacks.shared import ON_LINUX, UNREADABLE, no_os
+from licet.probe.attacks.shared import ON_LINUX, ON_POSIX, UNREADABLE, no_os
 
 _HANDED_ON = "import os\nassert os.environ['LICET_PROBE'] == '{TOKEN}'"
 _NO_VARIABLE = "KeyError: 'LICET_CANARY'"
@@ -31,6 +31,7 @@ _environment = partial(
     proofs=(Proof.text,),
     allowed={"run": _HANDED_ON},
     host_apart=True,
+    needs=ON_POSIX,
 )
 
 ATTACKS = (
@@ -75,6 +76,7 @@ _handles = partial(
     Control.handle_isolation,
     proofs=(Proof.text,),
     host_apart=True,
+    needs=ON_POSIX,
 )
 
 HANDLES = (

@@ -7,7 +7,7 @@ from functools import partial
 from licet.contract import Control
 from licet.plan import Opened
 from licet.probe.attack import Attack, Proof
-from licet.probe.attacks.shared import ON_LINUX, UNREADABLE, in_child, no_os
+from licet.probe.attacks.shared import ON_LINUX, ON_POSIX, UNREADABLE, in_child, no_os
 from licet.request import Action
 
 _WORK = Opened(read=("{WORK}",), write=("{WORK}",))
@@ -33,12 +33,37 @@ _read = partial(
 
 READ = (
     _read("file", "read a file outside of what is opened", act=_show("{SECRET_FILE}"), quick=True),
-    _read("system", "read a file of the system", act=_show("/etc/passwd"), quick=True, text="{SYSTEM_TEXT}"),
+    _read(
+        "system", "read a file of the system", act=_show("{SYSTEM_FILE}"), quick=True, text="{SYSTEM_TEXT}"
+    ),
     _read(
         "symlink",
         "follow a link from an opened folder to a file outside",
         act=_show("{SECRET_LINK}"),
+        needs=ON_POSIX,
         quick=True,
+    ),
+    _read(
+        "linked_folder",
+        "go through a link to a folder outside",
+        act=_show("{OUTSIDE_LINK}/secret.txt"),
+        needs=ON_POSIX,
+    ),
+    _read(
+        "hard_link",
+        "give a file outside a name inside",
+        act="import os\nos.link('{SECRET_FILE}', '{WORK}/inside')\n" + _show("{WORK}/inside"),
+        held_by=_UNWRITABLE,
+        inexpressible=no_os("link"),
+        needs=ON_POSIX,
+    ),
+    _read(
+        "system_grant",
+        "read what lies beside a folder of the system that is opened",
+        act=_show("/usr/../etc/passwd"),
+        text="{SYSTEM_TEXT}",
+        opens=Opened(read=("{WORK}", "/usr"), write=("{WORK}",)),
+        needs=ON_POSIX,
     ),
     _read("dotdot", "leave an opened folder by `..`", act=_show("{SECRET_BY_DOTS}")),
     _read(
@@ -58,6 +83,7 @@ READ = (
         "read a file from an interpreter with other flags",
         act=in_child('print(open("{SECRET_FILE}").read(), flush=True)'),
         inexpressible=no_os("posix_spawn"),
+        needs=ON_POSIX,
         opens=Opened(read=("{WORK}",), write=("{WORK}",), shell=True),
     ),
 )
@@ -80,7 +106,13 @@ def _into(path: str, mode: str) -> str:
 WRITE = (
     _write("create", "make a file outside of what is opened", act=_into("{CANARY_FILE}", "w"), quick=True),
     _write("change", "change a file outside of what is opened", act=_into("{VICTIM_FILE}", "a"), quick=True),
-    _write("symlink", "write through a link to a file outside", act=_into("{VICTIM_LINK}", "a"), quick=True),
+    _write(
+        "symlink",
+        "write through a link to a file outside",
+        act=_into("{VICTIM_LINK}", "a"),
+        needs=ON_POSIX,
+        quick=True,
+    ),
     _write("dotdot", "leave an opened folder by `..`", act=_into("{VICTIM_BY_DOTS}", "a")),
     _write("delete", "delete a file outside", act="import os\nos.remove('{VICTIM_FILE}')"),
     _write(
@@ -88,5 +120,32 @@ WRITE = (
         "write through a hard link to a file outside",
         act="import os\nos.link('{VICTIM_FILE}', '{WORK}/inside')\n" + _into("{WORK}/inside", "a"),
         inexpressible=no_os("link"),
+        needs=ON_POSIX,
+    ),
+    _write(
+        "linked_folder",
+        "go through a link to a folder outside",
+        act=_into("{VICTIM_IN_LINK}", "a"),
+        needs=ON_POSIX,
+    ),
+    _write(
+        "move",
+        "move a file from outside to inside",
+        act="import os\nos.rename('{VICTIM_FILE}', '{WORK}/moved')",
+    ),
+    _write(
+        "mode",
+        "change who may read a file outside",
+        act="import os\nchange = os.chmod\nchange('{VICTIM_FILE}', 0o600)",
+        inexpressible=no_os("chmod"),
+        needs=ON_POSIX,
+    ),
+    _write(
+        "other_flags",
+        "write a file from an interpreter with other flags",
+        act=in_child('open("{CANARY_FILE}", "w").close()'),
+        inexpressible=no_os("posix_spawn"),
+        needs=ON_POSIX,
+        opens=Opened(read=("{WORK}",), write=("{WORK}",), shell=True),
     ),
 )

@@ -7,7 +7,13 @@ from licet.probe.attack import Attack, Proof
 from licet.probe.attacks.shared import NO_CTYPES, NO_SUCH_SYSCALL, ON_LINUX, UNREADABLE, no_os
 from licet.probe.conditions import Condition
 
-_NOT_FOUND = ("PermissionError EPERM", "PermissionError EACCES", "ProcessLookupError ESRCH")
+_NOT_FOUND = (
+    "PermissionError EPERM",
+    "PermissionError EACCES",
+    "ProcessLookupError ESRCH",
+    "PermissionError WinError 5",
+    "OSError WinError 87",
+)
 _CALL = """\
 import ctypes
 library = ctypes.CDLL(None, use_errno=True)
@@ -33,6 +39,15 @@ ISOLATION = (
         "see",
         "read the command line of another process",
         act="print(open('/proc/{SIBLING}/cmdline').read(), flush=True)",
+        held_by=UNREADABLE,
+        proofs=(Proof.text,),
+        needs=ON_LINUX,
+    ),
+    Attack(
+        Control.process_isolation,
+        "environment",
+        "read the variables of another process",
+        act="print(open('/proc/{SIBLING}/environ').read(), flush=True)",
         held_by=UNREADABLE,
         proofs=(Proof.text,),
         needs=ON_LINUX,
@@ -101,6 +116,19 @@ SYSTEM_CALLS = (
         "call(library.unshare(0x10000000))",
         Condition.user_namespaces,
         quick=True,
+    ),
+    _syscall(
+        "namespaces_by_clone3",
+        "become root of a namespace by a call whose flags a filter can't read",
+        """\
+import os, struct
+flags, child_ended = 0x10000000, 17
+child = library.syscall(435, struct.pack('<11Q', flags, 0, 0, 0, child_ended, 0, 0, 0, 0, 0, 0), 88)
+if child == 0:
+    os._exit(0)
+os.waitpid(call(child), 0)
+""",
+        Condition.user_namespaces,
     ),
     _syscall(
         "keyring",

@@ -7,7 +7,7 @@ from functools import partial
 from licet.contract import Control
 from licet.plan import Opened
 from licet.probe.attack import Attack, Proof
-from licet.probe.attacks.shared import NO_SOCKET, ON_LINUX, UNREACHABLE, in_child, no_os
+from licet.probe.attacks.shared import NO_SOCKET, ON_LINUX, ON_POSIX, UNREACHABLE, in_child, no_os
 from licet.probe.conditions import Condition
 
 _TCP = "import socket\nsocket.create_connection(('127.0.0.1', {TCP_PORT}), 2).sendall(b'x')"
@@ -20,7 +20,6 @@ connection.send(%s)
 connection.recv(100)
 """
 _QUERY = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x05licet\x04test\x00\x00\x01\x00\x01"
-_SILENCE = "TimeoutError: timed out"
 
 
 _attack = partial(
@@ -37,14 +36,12 @@ INTERNET = (
         "udp",
         "send a datagram to the host",
         act=_DATAGRAM % "b'x'",
-        held_by=(*UNREACHABLE, _SILENCE),
         quick=True,
     ),
     _attack(
         "dns",
         "ask a name server of the host, which carries data out",
         act=_DATAGRAM % repr(_QUERY),
-        held_by=(*UNREACHABLE, _SILENCE),
     ),
     _attack(
         "tcp6",
@@ -52,6 +49,14 @@ INTERNET = (
         act="import socket\nsocket.create_connection(('::1', {TCP6_PORT}), 2).sendall(b'x')",
         held_by=(*UNREACHABLE, "OSError EADDRNOTAVAIL", "OSError EAFNOSUPPORT"),
         needs=frozenset({Condition.posix, Condition.ipv6}),
+    ),
+    _attack(
+        "multipath",
+        "connect by a protocol beside TCP that falls back to it",
+        act="import socket\nconnection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)\n"
+        "connection.settimeout(2)\nconnection.connect(('127.0.0.1', {TCP_PORT}))",
+        held_by=(*UNREACHABLE, "OSError EPROTONOSUPPORT"),
+        needs=ON_LINUX | {Condition.multipath},
     ),
     _attack(
         "internals",
@@ -63,6 +68,7 @@ INTERNET = (
         "other_flags",
         "connect from an interpreter with other flags",
         act=in_child('import socket; socket.create_connection(("127.0.0.1", {TCP_PORT}), 2)'),
+        needs=ON_POSIX,
         inexpressible=no_os("posix_spawn"),
         opens=Opened(shell=True),
     ),
@@ -74,7 +80,7 @@ FILTER = (
         "other_port",
         "connect to another port than the one that is opened",
         act=_TCP,
-        held_by=(*UNREACHABLE, _SILENCE),
+        held_by=UNREACHABLE,
         inexpressible=NO_SOCKET,
         proofs=(Proof.struck,),
         allowed={"network": "import socket\nsocket.create_connection(('127.0.0.1', {OPEN_PORT}), 2).close()"},
@@ -93,6 +99,7 @@ _unix = partial(
     inexpressible=NO_SOCKET,
     proofs=(Proof.struck,),
     opens=Opened(read=("{WORK}",)),
+    needs=ON_POSIX,
 )
 
 UNIX = (

@@ -6,7 +6,17 @@ from functools import partial
 
 from licet.contract import Control
 from licet.probe.attack import Attack, Proof
-from licet.probe.attacks.shared import BUSY, HOLDING_DAEMON, ON_LINUX, QUIET_DAEMON, READY, no_os
+from licet.probe.attacks.shared import (
+    HOLDING_DAEMON,
+    ON_LINUX,
+    ON_POSIX,
+    QUIET_DAEMON,
+    READY,
+    STAYED_TEXT,
+    busy,
+    no_os,
+    sleeping,
+)
 
 _UNSTARTABLE = ("PermissionError EACCES", "PermissionError EPERM")
 _NO_SHELL = (*_UNSTARTABLE, "FileNotFoundError ENOENT")
@@ -19,6 +29,7 @@ _shell = partial(
     held_by=_NO_SHELL,
     proofs=(Proof.text,),
     text="sum-{SUM}",
+    needs=ON_POSIX,
 )
 
 SHELL = (
@@ -65,6 +76,7 @@ _cleanup = partial(
     proofs=(Proof.alive,),
     needs=ON_LINUX,
 )
+_STAYS = (Proof.text, Proof.alive, Proof.overstayed)
 
 CLEANUP = (
     _cleanup("daemon", "leave a process behind", act=QUIET_DAEMON, quick=True),
@@ -72,15 +84,17 @@ CLEANUP = (
         "pipe",
         "leave a process behind that holds the output of the run open",
         act=HOLDING_DAEMON,
-        proofs=(Proof.alive, Proof.overstayed),
+        proofs=_STAYS,
+        text=STAYED_TEXT,
         patience=1.0,
     ),
     _cleanup(
         "deadline",
         "have a process outlive the deadline",
-        act=f"{HOLDING_DAEMON}time.sleep(6)",
+        act=HOLDING_DAEMON + sleeping(),
         held_by=("timeout", *_NO_FORK),
-        proofs=(Proof.alive, Proof.overstayed),
+        proofs=_STAYS,
+        text=STAYED_TEXT,
         limits={"wall_time": 0.6},
         patience=0.6,
         quick=True,
@@ -88,11 +102,12 @@ CLEANUP = (
     _cleanup(
         "worker",
         "compute on past the deadline, in whatever process the backend uses",
-        act=READY + BUSY,
+        act=READY + busy(),
         held_by=("timeout",),
-        proofs=(Proof.alive, Proof.overstayed),
-        limits={"wall_time": 0.4},
-        patience=0.4,
+        proofs=_STAYS,
+        text=STAYED_TEXT,
+        limits={"wall_time": 0.8},
+        patience=0.8,
         host_apart=True,
     ),
     _cleanup(
@@ -102,14 +117,14 @@ CLEANUP = (
 import os
 fork = os.fork
 import time
-end = time.monotonic() + 3
+end = time.monotonic() + 8
 if fork() == 0:
     os.setsid()
     os.close(0), os.close(1), os.close(2)
     while time.monotonic() < end:
         if fork() > 0:
             os._exit(0)
-        time.sleep(0.03)
+        time.sleep(0.05)
     os._exit(0)
 print('\\n{SAY} ready', flush=True)
 time.sleep(0.2)
@@ -159,6 +174,7 @@ finally:
         held_by=("BlockingIOError EAGAIN", "PermissionError EPERM", "process_limit"),
         inexpressible=no_os("fork"),
         limits={"processes": 16},
+        needs=ON_POSIX,
         quick=True,
     ),
 )

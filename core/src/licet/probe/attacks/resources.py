@@ -5,19 +5,25 @@ from __future__ import annotations
 from licet.contract import Control
 from licet.plan import Opened
 from licet.probe.attack import Attack, Proof
-from licet.probe.attacks.shared import BUSY, no_os
+from licet.probe.attacks.shared import ON_LINUX, ON_POSIX, STAYED, STAYED_TEXT, no_os
 
 CPU = (
     Attack(
         Control.cpu_time_limit,
         "busy",
-        "use six seconds of processor time where half a second is permitted",
-        act=f"import time\n{BUSY}",
+        "use more than a second of processor time where half a second is permitted",
+        act=f"""\
+import time
+end = time.monotonic() + 15  # for a language that does not tell how much it has used
+while time.process_time() < 1.2 and time.monotonic() < end:
+    pass
+if time.process_time() >= 1.2:
+    {STAYED}""",
         held_by=("cpu_limit",),
-        proofs=(Proof.done, Proof.overstayed),
-        limits={"cpu_time": 0.5, "wall_time": 8.0},
-        patience=2.5,
-        twin_patience=0.6,
+        proofs=(Proof.text, Proof.overstayed),
+        text=STAYED_TEXT,
+        limits={"cpu_time": 0.5, "wall_time": 20.0},
+        patience=10.0,
         quick=True,
     ),
     Attack(
@@ -31,7 +37,7 @@ import time
 for _ in range(2):
     child = fork()
     if child == 0:
-        while time.process_time() < 0.7:
+        while time.process_time() < 0.6:
             pass
         os._exit(0)
     if os.waitpid(child, 0)[1] != 0:
@@ -39,8 +45,8 @@ for _ in range(2):
 """,
         held_by=("cpu_limit", "RuntimeError: a child was ended"),
         inexpressible=no_os("fork"),
-        limits={"cpu_time": 1.0, "wall_time": 8.0},
-        patience=8.0,
+        limits={"cpu_time": 1.0, "wall_time": 20.0},
+        needs=ON_POSIX,
         partial_may_leak=True,
     ),
 )
@@ -72,6 +78,24 @@ for place in range(0, 268435456, 4096):
         held_by=("memory_limit", "MemoryError", "OSError ENOMEM"),
         inexpressible=no_os("fork"),
         limits=_MEMORY,
+        needs=ON_POSIX,
+    ),
+    Attack(
+        Control.memory_limit,
+        "file_in_memory",
+        "keep 192 MiB in a file that is in memory alone",
+        act="""\
+import os
+make = os.memfd_create
+file = make('large')
+for _ in range(192):
+    os.write(file, b'x' * 1048576)
+""",
+        held_by=("memory_limit", "OSError ENOMEM", "OSError EFBIG", "file_limit"),
+        inexpressible=no_os("memfd_create"),
+        limits=_MEMORY,
+        needs=ON_LINUX,
+        partial_may_leak=True,
     ),
     Attack(
         Control.memory_limit,
@@ -106,6 +130,7 @@ for child in children:
         held_by=("memory_limit", "RuntimeError: a child was ended"),
         inexpressible=no_os("fork"),
         limits=_MEMORY,
+        needs=ON_POSIX,
         partial_may_leak=True,
     ),
 )
@@ -146,5 +171,22 @@ for number in range(64):
         inexpressible=_UNOPENED,
         limits=_DISK,
         opens=_WORK,
+    ),
+    Attack(
+        Control.filesystem_bytes_limit,
+        "reserved",
+        "reserve 8 MiB without writing them where 1 MiB is permitted",
+        act="""\
+import os
+reserve = os.posix_fallocate
+file = open('{WORK}/reserved', 'wb')
+reserve(file.fileno(), 0, 8388608)
+file.close()
+""",
+        held_by=_FULL,
+        inexpressible=(*_UNOPENED, *no_os("posix_fallocate")),
+        limits=_DISK,
+        opens=_WORK,
+        needs=ON_LINUX,
     ),
 )

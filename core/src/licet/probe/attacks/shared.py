@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from licet.probe.conditions import Condition
 
+ON_POSIX = frozenset({Condition.posix})
+ON_WINDOWS = frozenset({Condition.windows})
 ON_LINUX = frozenset({Condition.posix, Condition.linux})
 
-UNREADABLE = ("PermissionError EACCES", "PermissionError EPERM", "FileNotFoundError ENOENT")
+UNREADABLE = (
+    "PermissionError EACCES",
+    "PermissionError EPERM",
+    "FileNotFoundError ENOENT",
+    "PermissionError WinError 5",
+    "FileNotFoundError WinError 2",
+    "FileNotFoundError WinError 3",
+)
 """A file kept from the code: by permission, or because its view of the file system lacks it."""
 
 UNREACHABLE = (
@@ -14,8 +23,12 @@ UNREACHABLE = (
     "OSError ENETUNREACH",
     "PermissionError EACCES",
     "PermissionError EPERM",
+    "ConnectionRefusedError WinError 10061",
+    "OSError WinError 10051",
+    "PermissionError WinError 10013",
+    "TimeoutError: timed out",
 )
-"""A connection kept from the code: a network of its own, or a filter."""
+"""A connection kept from the code: a network of its own, or a filter, which may be a silent one."""
 
 NO_SUCH_SYSCALL = ("PermissionError EPERM", "PermissionError EACCES", "OSError ENOSYS")
 """A system call kept from the code."""
@@ -32,10 +45,28 @@ def no_os(name: str) -> tuple[str, ...]:
 READY = "import time\nprint('\\n{SAY} ready', flush=True)\n"
 """Tell the prober that it may cancel the run, or kill its host."""
 
-BUSY = "end = time.monotonic() + 6\nwhile time.monotonic() < end:\n    pass\n"
-"""Compute for six seconds; `time` is imported."""
+STAYED_TEXT = "stayed-{SUM}"
+STAYED = "print('stayed-' + str({FACTOR} + {OTHER_FACTOR}), flush=True)\n"
+"""What a program says that runs on although it was to be over by now, which its own clock tells."""
 
-DAEMON = """\
+STAY_S = 3.0
+"""Seconds for which it stays: more than a run may be late."""
+
+
+def busy(seconds: float = STAY_S) -> str:
+    """Compute for so many seconds, and say so; `time` is imported."""
+    return f"end = time.monotonic() + {seconds}\nwhile time.monotonic() < end:\n    pass\n{STAYED}"
+
+
+def sleeping(seconds: float = STAY_S) -> str:
+    """Sleep for so many seconds, and say so; `time` is imported."""
+    return f"time.sleep({seconds})\n{STAYED}"
+
+
+LONG_S = 8.0
+"""Seconds for which a process stays that is to be found after the run."""
+
+_DAEMON = """\
 import os
 fork = os.fork
 import time
@@ -43,9 +74,14 @@ reader, writer = os.pipe()
 if fork() == 0:
     os.setsid()
     if fork() == 0:
-        %s
+        {STREAMS}
         os.write(writer, b'x')
-        time.sleep(8)
+        time.sleep(3)
+        try:
+            {WORD}
+        except OSError as problem:
+            pass
+        time.sleep(5)
         os._exit(0)
     os._exit(0)
 os.wait()
@@ -55,8 +91,11 @@ time.sleep(0.2)
 """
 """A process in a session of its own, whose parent is gone; it lives for 8 seconds."""
 
-QUIET_DAEMON = DAEMON % "os.close(0), os.close(1), os.close(2)"
-HOLDING_DAEMON = DAEMON % "pass  # it keeps the streams of the run"
+QUIET_DAEMON = _DAEMON.replace("{STREAMS}", "os.close(0), os.close(1), os.close(2)").replace("{WORD}", "pass")
+HOLDING_DAEMON = _DAEMON.replace("{STREAMS}", "pass  # it keeps those of the run").replace(
+    "{WORD}", STAYED.strip()
+)
+"""It says through the output of the run that it stays."""
 
 CHILD = """\
 import os

@@ -52,7 +52,8 @@ ATTACKS = (
         Control.working_directory,
         "start",
         "start elsewhere than in the working directory",
-        act="from pathlib import Path\nfound = str(Path('marker').absolute())\nprint(found, flush=True)\n"
+        act="from pathlib import Path\nfound = str(Path('marker').absolute()).replace('\\\\', '/')\n"
+        "print(found, flush=True)\n"
         "if found == '{WORK}/marker':\n    raise RuntimeError('in place')",
         held_by=("RuntimeError: in place",),
         opens=Opened(read=("{WORK}",)),
