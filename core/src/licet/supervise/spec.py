@@ -52,6 +52,7 @@ class Program:
 class Spec:
     """One supervised run.
 
+    `workdir` is an absolute path without a symbolic link on it, or nothing is started.
     `cpu_time` (rounded up to whole seconds) and `memory` (address space) bound each process of the run, not
     their sum. `confine_signals` demands the kernel's wall round the run, see `licet.supervise.kernel`; a
     run that can't have it is not started. `interpreter` also runs the keeper, whatever is run.
