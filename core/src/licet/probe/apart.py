@@ -66,7 +66,12 @@ class _Hearing:
         if Proof.alive in self._attack.proofs and not alive:
             alive = self._left() or traces.outlived(self._targets.token, OUTLIVE_S)
         return self._ear.trial(
-            self._targets.struck, self._ended, took=took, alive=alive, sighted=self._sighted
+            self._attack,
+            self._targets.struck,
+            self._ended,
+            took=took,
+            alive=alive,
+            sighted=self._sighted,
         )
 
     def end(self) -> None:

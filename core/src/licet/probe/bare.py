@@ -62,7 +62,7 @@ def run(attack: Attack, targets: Targets, program: str) -> Trial:
         process.wait()
         time.sleep(attack.aftermath)
         alive = Proof.alive in attack.proofs and traces.outlived(targets.token, _OUTLIVE)
-    return ear.trial(targets.struck, "ended", took=took, alive=alive, sighted=alive)
+    return ear.trial(attack, targets.struck, "ended", took=took, alive=alive, sighted=alive)
 
 
 def _wait(

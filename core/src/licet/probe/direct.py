@@ -69,6 +69,7 @@ class _Run:
         )
         return await self._scene.thread(
             self._ear.trial,
+            self._attack,
             self._targets.struck,
             _ended(run),
             took=took,

@@ -178,6 +178,7 @@ class Ear:
 
     def trial(
         self,
+        attack: Attack,
         struck: Callable[..., bool],
         ended: str,
         *,
@@ -198,7 +199,7 @@ class Ear:
             ready=self.ready,
             alive=alive,
             sighted=sighted,
-            struck=struck(expected=observed == "done"),
+            struck=struck(expected=observed == "done" and Proof.struck in attack.proofs),
         )
 
     def _said(self) -> list[str]:
