@@ -242,12 +242,19 @@ def test_a_keeper_that_is_killed_is_a_lost_backend(launcher: Launcher) -> None:
 
 
 def test_a_keeper_ends_when_nobody_asks() -> None:
-    launcher = Launcher(idle=0.3)
+    launcher = Launcher(idle=0.5)
     value(launcher, "1")
     keeper = value(launcher, PARENT)
     assert is_gone(keeper)
-    value(launcher, "1")
     assert value(launcher, PARENT) != keeper
+    launcher.close()
+
+
+def test_a_run_that_takes_longer_than_a_keeper_waits_has_its_keeper_wait() -> None:
+    launcher = Launcher(idle=0.5)
+    value(launcher, "1")
+    keeper = value(launcher, f"import time\ntime.sleep(0.6)\n{PARENT}")
+    assert value(launcher, PARENT) == keeper
     launcher.close()
 
 

@@ -52,7 +52,8 @@ class Launcher:
         """Return a keeper that was given `ends`; None if the run has to start one of its own."""
         if self._owner != os.getpid():
             self._disown()
-        if self._closed:
+        lately = time.monotonic() - self._used < self._idle
+        if self._closed or not (lately or self._waiting):
             return None
         inherited = inheritance()
         while (keeper := self._pick(inherited)) is not None:
@@ -73,11 +74,9 @@ class Launcher:
         return picked
 
     def _start(self, ends: Ends, inherited: object) -> Keeper | None:
-        """Start a keeper that lasts, if there was a run lately and there is room for one."""
-        now = time.monotonic()
+        """Start a keeper that lasts, if there is room for one."""
         with self._lock:
-            lately, self._used = now - self._used < self._idle, now
-            if not lately or len(self._lasting) >= MOST:
+            if len(self._lasting) >= MOST:
                 return None
             try:
                 keeper = Keeper(sys.executable, {}, ends, self._idle)
@@ -87,7 +86,8 @@ class Launcher:
         return keeper
 
     def part(self, keeper: Keeper, *, well: bool) -> None:
-        """Take leave of a keeper whose run is over; if it ended `well`, it waits for another one."""
+        """Take leave of a keeper whose run is over; one that lasts waits for another if it ended `well`."""
+        self._used = time.monotonic()
         with self._lock:
             stays = well and not self._closed and keeper in self._lasting
             if stays:

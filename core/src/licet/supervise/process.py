@@ -294,7 +294,7 @@ class _Run:
             return
         if not self.over:
             self._abandon("the supervision of the run failed")
-        if self.launcher is not None and self.keeper.idle is not None:
+        if self.launcher is not None:
             self.launcher.part(self.keeper, well=self.status is not None and self.cause is None)
         else:
             self.keeper.wait()
