@@ -3,7 +3,7 @@
 For every backend that runs its code in a process, ours and strangers'. `run` (or `run_blocking`) takes a
 `Spec` and answers with a `ProcessOutcome`; the pieces, from the outside in:
 
-- `process` and `aio`: the host's side of one run;
+- `calls` and `aio`: how a run is called; `process`: the host's side of it, and `windows` the same there;
 - `_keeper` and `_guest`: what runs in the child, sent by `bootstrap`;
 - `channel`: the private way for the value or the error of the code;
 - `kernel`: what this host can do, `probe`: which interpreters there are.
@@ -19,9 +19,9 @@ from licet.lazy import attribute_importer
 
 if TYPE_CHECKING:
     from licet.supervise.aio import run
+    from licet.supervise.calls import GRACE, OnOutput, run_blocking
     from licet.supervise.kernel import can_confine_signals, can_move_cgroups, keeper_shortfall
     from licet.supervise.probe import Interpreter, InterpreterStatus, probe_interpreter
-    from licet.supervise.process import GRACE, OnOutput, run_blocking
     from licet.supervise.spec import Fault, ProcessOutcome, Program, Reason, Report, Snippet, Spec, Used
     from licet.supervise.stop import Stop
 
@@ -49,10 +49,10 @@ __all__ = [
 
 _HOMES = {
     "Fault": "spec",
-    "GRACE": "process",
+    "GRACE": "calls",
     "Interpreter": "probe",
     "InterpreterStatus": "probe",
-    "OnOutput": "process",
+    "OnOutput": "calls",
     "ProcessOutcome": "spec",
     "Program": "spec",
     "Reason": "spec",
@@ -66,7 +66,7 @@ _HOMES = {
     "keeper_shortfall": "kernel",
     "probe_interpreter": "probe",
     "run": "aio",
-    "run_blocking": "process",
+    "run_blocking": "calls",
 }
 
 __getattr__ = attribute_importer(__name__, _HOMES)

@@ -11,8 +11,12 @@ It runs in the child, sent by the host. Rules this module keeps:
 
 from __future__ import annotations
 
-import posix
 import sys
+
+if sys.platform == "win32":
+    import nt as posix
+else:
+    import posix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +47,8 @@ def enter(settings: dict[str, Any], modules: dict[str, dict[str, Any]]) -> None:
 
 def _restore_locale(given: bytes | None) -> None:
     """Undo what CPython does to LC_CTYPE where the locale is `C` or unset."""
+    if sys.platform == "win32":
+        return  # where it does nothing of the kind
     if given is None:
         posix.unsetenv(b"LC_CTYPE")
         posix.environ.pop(b"LC_CTYPE", None)

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import threading
 
-from licet.supervise.process import OnOutput, run_blocking
+from licet.supervise.calls import OnOutput, run_blocking
 from licet.supervise.spec import ProcessOutcome, Spec
 from licet.supervise.stop import Stop
 

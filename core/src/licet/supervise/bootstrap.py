@@ -83,12 +83,13 @@ def message(spec: Spec, *, host: int, control: int, channel: int, workdir: int) 
         "argv": list(spec.work.argv) if isinstance(spec.work, Program) else None,
     }
     if isinstance(spec.work, Snippet):
-        settings |= _snippet(spec.work)
-    data = marshal.dumps((_modules(spec.interpreter == sys.executable), settings))
+        settings |= snippet_settings(spec.work)
+    data = marshal.dumps((load_modules(_SENT, spec.interpreter == sys.executable), settings))
     return len(data).to_bytes(8, "big") + data
 
 
-def _snippet(work: Snippet) -> dict[str, Any]:
+def snippet_settings(work: Snippet) -> dict[str, Any]:
+    """What the guest is told of its code."""
     values.check_crossing(work.inputs)
     body, last, undecided = split(work.code)
     return {
@@ -139,10 +140,10 @@ def _limits(spec: Spec) -> dict[int, tuple[int, int]]:
 
 
 @cache
-def _modules(same_interpreter: bool) -> list[tuple[str, Any]]:
-    """The modules to send: compiled for this very interpreter, else as text."""
+def load_modules(modules: tuple[tuple[str, str, str], ...], same_interpreter: bool) -> list[tuple[str, Any]]:
+    """The modules to send (name, package, file): compiled for this very interpreter, else as text."""
     sent: list[tuple[str, Any]] = []
-    for name, package, file in _SENT:
+    for name, package, file in modules:
         text = (resources.files(package) / file).read_text("utf-8")
         sent.append((name, compile(text, f"<licet {name}>", "exec") if same_interpreter else text))
     return sent

@@ -100,7 +100,8 @@ class ProcessOutcome:
     """What became of a run.
 
     `exit_code` or `signal` is set for `exited`. `swept` says that the keeper saw every descendant dead;
-    where it is False, something may have outlived the run. `applied` tells the walls that were put up.
+    where it is False, something may have outlived the run. `applied` tells the walls that were put up,
+    `dropped` the limits that were stated and that this host took without keeping them.
     """
 
     reason: Reason
@@ -110,4 +111,5 @@ class ProcessOutcome:
     used: Used = field(default_factory=Used)
     swept: bool = True
     applied: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
     detail: str | None = None
