@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from licet.supervise import Reason, Snippet, Spec
 from licet.supervise import run as run_async
+from licet.supervise.spec import INTERPRETER
 from licet.supervise.windows import launch, process, winapi
 
 if sys.platform == "win32":
@@ -171,7 +172,7 @@ def test_a_process_that_is_not_in_its_job_runs_nothing(
     outcome = run("open('ran', 'w')").outcome
     assert (outcome.reason, outcome.detail) == (
         Reason.launch_failed,
-        f"`{sys.executable}` can't be started: the new process is not in its job",
+        f"`{INTERPRETER}` can't be started: the new process is not in its job",
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -197,6 +198,6 @@ def test_each_call_that_fails_is_a_failed_launch_that_leaves_nothing(
     outcome = run("open('ran', 'w')").outcome
     assert (outcome.reason, outcome.detail) == (
         Reason.launch_failed,
-        f"`{sys.executable}` can't be started: permission denied",
+        f"`{INTERPRETER}` can't be started: permission denied",
     )
     assert list(tmp_path.iterdir()) == []

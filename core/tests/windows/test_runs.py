@@ -26,6 +26,7 @@ from licet.supervise import (
     run_blocking,
 )
 from licet.supervise import run as run_async
+from licet.supervise.spec import INTERPRETER
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "win32", reason="needs Windows; `.ci/wine` runs it under Wine"
@@ -152,7 +153,7 @@ def test_a_bad_environment_is_a_failed_launch(run: Any, environment: dict[str, s
     outcome = run("1", environment=environment).outcome
     assert (outcome.reason, outcome.detail) == (
         Reason.launch_failed,
-        f"`{sys.executable}` can't be started: {why}",
+        f"`{INTERPRETER}` can't be started: {why}",
     )
 
 

@@ -8,11 +8,16 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+
+INTERPRETER: str = getattr(sys, "_base_executable", sys.executable) if os.name == "nt" else sys.executable
+"""This interpreter. On Windows, the one of a virtual environment only starts another as its child."""
 
 
 class Reason(StrEnum):
@@ -65,7 +70,7 @@ class Spec:
     cpu_time: float | None = None
     memory: int | None = None
     confine_signals: bool = False
-    interpreter: str = sys.executable
+    interpreter: str = INTERPRETER
 
 
 @dataclass(frozen=True, slots=True)

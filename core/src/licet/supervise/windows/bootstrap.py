@@ -7,10 +7,9 @@ Rules this module keeps: flags, modules and settings are those of other systems
 from __future__ import annotations
 
 import marshal
-import sys
 
 from licet.supervise.bootstrap import BUDGET, FLAGS, FRAME_LIMIT, load_modules, snippet_settings
-from licet.supervise.spec import Snippet
+from licet.supervise.spec import INTERPRETER, Snippet
 
 _LOADER = """\
 import marshal, msvcrt, nt, sys
@@ -61,5 +60,5 @@ def message(work: Snippet, interpreter: str) -> bytes:
         "argv": None,
         **snippet_settings(work),
     }
-    data = marshal.dumps((load_modules(_SENT, interpreter == sys.executable), settings))
+    data = marshal.dumps((load_modules(_SENT, interpreter == INTERPRETER), settings))
     return len(data).to_bytes(8, "big") + data
