@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-
 INTERPRETER: str = getattr(sys, "_base_executable", sys.executable) if os.name == "nt" else sys.executable
 """This interpreter. On Windows, the one of a virtual environment only starts another as its child."""
 
