@@ -32,7 +32,9 @@ from licet.supervise import (
 from licet.supervise.bootstrap import HELLO, SPLIT_LIMIT, keep_result
 from licet.supervise.channel import Channel
 
-pytestmark = pytest.mark.skipif(keeper_shortfall() is not None, reason="no keeper can run here")
+pytestmark = pytest.mark.skipif(
+    os.name != "posix" or keeper_shortfall() is not None, reason="needs a POSIX system where a keeper can run"
+)
 
 WALL = can_confine_signals()
 

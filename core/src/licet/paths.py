@@ -7,7 +7,8 @@ Rules this module keeps:
 - links are followed here one by one, so that no link hides another that must not be followed;
 - containment compares whole components, so `/work` never contains `/workspace`;
 - what depends on who resolves it (`/proc/self`, descriptor aliases), what loops, and what the operating
-  system would cut or refuse, is refused here with a reason.
+  system would cut or refuse, is refused here with a reason;
+- on Windows the spelling and its comparison are those of `licet.drives`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import re
 from collections.abc import Callable
 
+from licet import drives
 from licet.errors import InvalidRequest
 
 NAME_MAX = 255
@@ -24,6 +26,8 @@ LINKS_MAX = 40
 """What Linux follows before it calls a path a loop."""
 
 Resolve = Callable[[str], str]
+
+_WINDOWS = os.name == "nt"
 
 _MAGIC = re.compile(r"/proc/(?:self|thread-self|\d+)(?:/|$)|/dev/(?:fd|stdin|stdout|stderr)(?:/|$)")
 
@@ -46,7 +50,7 @@ def resolve_links(path: str) -> str:
     Raises:
         ValueError: the links form a loop, or lead through one that is different for every process.
     """
-    return _walk(path)[0]
+    return os.path.realpath(path) if _WINDOWS else _walk(path)[0]
 
 
 def links(path: str) -> tuple[str, ...]:
@@ -55,7 +59,7 @@ def links(path: str) -> tuple[str, ...]:
     Raises:
         ValueError: as for `resolve_links`.
     """
-    return _walk(path)[1]
+    return drives.links(path) if _WINDOWS else _walk(path)[1]
 
 
 def _walk(path: str) -> tuple[str, tuple[str, ...]]:
@@ -104,8 +108,11 @@ def canonical(path: str, *, base: str, resolve: Resolve = resolve_links) -> str:
         ValueError: the path is empty or can't be one path for everybody; the text says why.
     """
     _check_text(path)
-    if not base.startswith("/"):
+    if not (drives.is_absolute(base) if _WINDOWS else base.startswith("/")):
         raise ValueError(f"the base `{base}` is not absolute")
+    if _WINDOWS:
+        drives.check(path)
+        return path if path == "/" else drives.spell(resolve(os.path.join(base, path)))  # noqa: PTH118
     resolved = resolve(os.path.join(base, path))  # noqa: PTH118
     _check_lengths(resolved)
     _refuse_magic(resolved)
@@ -114,6 +121,8 @@ def canonical(path: str, *, base: str, resolve: Resolve = resolve_links) -> str:
 
 def contains(root: str, path: str) -> bool:
     """Whether canonical `path` is canonical `root` or lies inside it."""
+    if _WINDOWS:
+        return drives.contains(root, path)
     return root == "/" or path == root or path.startswith(root + "/")
 
 

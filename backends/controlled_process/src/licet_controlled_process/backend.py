@@ -20,6 +20,7 @@ from licet.errors import BackendError, LaunchFailed
 from licet.plan import ExecutionPlan
 
 from licet_controlled_process import claims
+from licet_controlled_process.crashes import CRASHES
 
 NAME = "controlled_process"
 WARM_START = 12.0
@@ -125,6 +126,8 @@ def _error(ended: supervise.ProcessOutcome) -> GuestError | None:
     if ended.signal is not None:
         return GuestError(_signal_name(ended.signal), f"the code was ended by signal {ended.signal}")
     fault = ended.report.error
+    if fault is None and (name := CRASHES.get(ended.exit_code or 0)) is not None:
+        return GuestError(name, f"the code was ended by status 0x{ended.exit_code:X}")
     return None if fault is None else GuestError(fault.type, fault.message, fault.line)
 
 
@@ -136,14 +139,20 @@ def _signal_name(number: int) -> str:
 
 
 def _observed(ended: supervise.ProcessOutcome) -> dict[str, str]:
-    """What was seen on this run: walls that its bootstrap put up, and whether its tree was seen gone."""
+    """What was seen on this run: walls that stood, limits that did not, and whether its tree is gone."""
     if not ended.applied:
         return {}
     gone = "no descendant left" if ended.swept else "unknown: the keeper was lost"
-    return {"process_tree_cleanup": gone, "process_isolation": ", ".join(ended.applied)}
+    forgotten = {
+        f"{limit}_limit": "not kept: the host took the limit and forgot it" for limit in ended.dropped
+    }
+    return {"process_tree_cleanup": gone, "process_isolation": ", ".join(ended.applied), **forgotten}
 
 
 def _detail(ended: supervise.ProcessOutcome) -> str | None:
-    if ended.swept:
-        return ended.detail
-    return "; ".join(filter(None, (ended.detail, "something of it may still be running")))
+    said = [ended.detail]
+    if ended.dropped:
+        said.append(f"this host kept no limit of {' and '.join(ended.dropped)}")
+    if not ended.swept:
+        said.append("something of it may still be running")
+    return "; ".join(filter(None, said)) or None

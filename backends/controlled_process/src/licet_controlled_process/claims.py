@@ -4,7 +4,8 @@ Rules this module keeps:
 
 - a claim is `enforced` only where code with the rights of this very user, attacking its supervisor directly,
   does not get past it; where it does, the claim is `partial` and the gap names the way;
-- whether code can attack its supervisor is measured (`licet.supervise`), not assumed;
+- whether code can attack its supervisor is measured (`licet.supervise`), not assumed; Windows has claims of
+  its own (`windows`);
 - files, network, sockets and other programs are stopped by nothing here, and nothing here says so.
 """
 
@@ -21,6 +22,10 @@ _DELEGATION = "what another program of this user does at the code's request is n
 
 def contract() -> SandboxEnforcementContract:
     """The contract that holds on this host, for this user."""
+    if os.name == "nt":
+        from licet_controlled_process import windows
+
+        return windows.contract()
     confined = supervise.can_confine_signals()
     return claimed(confined, _ways_past_the_supervisor(confined))
 

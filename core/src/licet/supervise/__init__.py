@@ -3,7 +3,8 @@
 For every backend that runs its code in a process, ours and strangers'. `run` (or `run_blocking`) takes a
 `Spec` and answers with a `ProcessOutcome`; the pieces, from the outside in:
 
-- `process` and `aio`: the host's side of one run, with its `wires` and its `keeper`;
+- `calls` and `aio`: how a run is called; `process`: the host's side of it, with its `wires` and its `keeper`;
+  `windows`: the same there;
 - `launcher`: has keepers wait for another run, where nobody could tell them from new ones;
 - `_keeper` (with `_walls`, `_standby`) and `_guest` (with `_report`): what runs in the child, sent by
   `bootstrap`;
@@ -21,10 +22,10 @@ from licet.lazy import attribute_importer
 
 if TYPE_CHECKING:
     from licet.supervise.aio import run
+    from licet.supervise.calls import GRACE, OnOutput, run_blocking
     from licet.supervise.kernel import can_confine_signals, can_move_cgroups, keeper_shortfall
     from licet.supervise.launcher import Launcher
     from licet.supervise.probe import Interpreter, InterpreterStatus, probe_interpreter
-    from licet.supervise.process import GRACE, OnOutput, run_blocking
     from licet.supervise.spec import Fault, ProcessOutcome, Program, Reason, Report, Snippet, Spec, Used
     from licet.supervise.stop import Stop
 
@@ -53,11 +54,11 @@ __all__ = [
 
 _HOMES = {
     "Fault": "spec",
-    "GRACE": "process",
+    "GRACE": "calls",
     "Interpreter": "probe",
     "InterpreterStatus": "probe",
     "Launcher": "launcher",
-    "OnOutput": "process",
+    "OnOutput": "calls",
     "ProcessOutcome": "spec",
     "Program": "spec",
     "Reason": "spec",
@@ -71,7 +72,7 @@ _HOMES = {
     "keeper_shortfall": "kernel",
     "probe_interpreter": "probe",
     "run": "aio",
-    "run_blocking": "process",
+    "run_blocking": "calls",
 }
 
 __getattr__ = attribute_importer(__name__, _HOMES)

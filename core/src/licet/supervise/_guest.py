@@ -14,8 +14,12 @@ It runs in the child, sent by the host. Rules this module keeps:
 """
 
 import gc
-import posix
 import sys
+
+if sys.platform == "win32":
+    import nt as posix
+else:
+    import posix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,10 +34,10 @@ FAILED = 255
 
 def main(settings: "dict[str, Any]", modules: "dict[str, dict[str, Any]]") -> None:
     """Do what `settings` asks for, in a process that is walled in already."""
-    channel, unpack = int(sys.argv[1]), modules["loader"]["unpack"]
+    channel, unpack = modules["loader"]["orders"], modules["loader"]["unpack"]
     posix.set_inheritable(channel, False)
     _send(channel, settings["hello"])
-    _restore_locale(settings["locale"])
+    _feel_at_home(settings["locale"])
     inputs, process = {}, posix.getpid()
     if settings["inputs"]:
         inputs = unpack(settings["decode"])["decode"]["decode"](settings["inputs"], tuple, tuple)
@@ -58,9 +62,12 @@ def _send(channel: int, frame: bytes) -> None:
         pass  # the code has closed it, or nobody is there to hear it
 
 
-def _restore_locale(given: "bytes | None") -> None:
-    """Undo what CPython does to LC_CTYPE where the locale is `C` or unset."""
-    if given is None:
+def _feel_at_home(given: "bytes | None") -> None:
+    """Undo what CPython does to LC_CTYPE where the locale is `C` or unset, and on Windows to line ends."""
+    if sys.platform == "win32":
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(newline="\n")
+    elif given is None:
         posix.unsetenv(b"LC_CTYPE")
         posix.environ.pop(b"LC_CTYPE", None)
     else:

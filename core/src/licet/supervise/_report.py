@@ -8,8 +8,12 @@ It runs in the guest, sent by the host. Rules this module keeps:
 
 from __future__ import annotations
 
-import posix
 import sys
+
+if sys.platform == "win32":
+    import nt as posix
+else:
+    import posix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import asyncio
 import contextlib
 import threading
 
+from licet.supervise.calls import OnOutput, run_blocking
 from licet.supervise.launcher import Launcher
-from licet.supervise.process import OnOutput, run_blocking
 from licet.supervise.spec import ProcessOutcome, Spec
 from licet.supervise.stop import Stop
 

@@ -22,7 +22,7 @@ from importlib import resources
 from typing import Any
 
 from licet import values
-from licet.supervise.spec import Program, Snippet, Spec
+from licet.supervise.spec import INTERPRETER, Program, Snippet, Spec
 
 _Modules = tuple[tuple[str, str, str], ...]
 
@@ -43,12 +43,12 @@ NO_MEMORY = {
     "error": _framed('{"error":{"type":"MemoryError","message":"no memory to tell the error","line":null}}'),
 }
 
-_LOADER = """\
-import marshal, posix, sys
+LOADER = """\
+import marshal, sys
 def read(fd, size):
     data = b""
     while len(data) < size:
-        data += posix.read(fd, size - len(data)) or sys.exit()
+        data += system.read(fd, size - len(data)) or sys.exit()
     return data
 def unpack(modules, loads=marshal.loads, run=exec, natives=vars(__builtins__).copy()):
     spaces = {}
@@ -60,10 +60,12 @@ def start(fd):
     while fd:
         main, settings = marshal.loads(read(fd, int.from_bytes(read(fd, 8), "big")))
         modules = unpack(main)
-        modules["loader"] = {"read": read, "unpack": unpack}
+        modules["loader"] = {"read": read, "unpack": unpack, "orders": fd}
         fd = modules["main"]["main"](settings, modules)
-start(int(sys.argv[1]))
 """
+"""Goes between an import of the system's own module as `system` and a call of `start`."""
+
+_LOADER = f"import posix as system\n{LOADER}start(int(sys.argv[1]))\n"
 _KEEPER = (("walls", "licet.supervise", "_walls.py"), ("main", "licet.supervise", "_keeper.py"))
 _LASTING_KEEPER = (*_KEEPER, ("standby", "licet.supervise", "_standby.py"))
 _GUEST = (("main", "licet.supervise", "_guest.py"),)
@@ -112,7 +114,7 @@ def guest_message(spec: Spec) -> bytes:
     """
     if isinstance(spec.work, Program):
         return b""
-    work, known = spec.work, spec.interpreter == sys.executable
+    work, known = spec.work, spec.interpreter == INTERPRETER
     values.check_crossing(work.inputs)
     code, result, undecided = keep_result(work.code, work.inputs)
     locale = spec.environment.get("LC_CTYPE")
@@ -134,7 +136,7 @@ def guest_message(spec: Spec) -> bytes:
 
 
 def _pack(modules: _Modules, interpreter: str, settings: dict[str, Any]) -> bytes:
-    return _frame(marshal.dumps((_load(modules, interpreter == sys.executable), settings)))
+    return _frame(marshal.dumps((_load(modules, interpreter == INTERPRETER), settings)))
 
 
 def _frame(data: bytes) -> bytes:

@@ -49,9 +49,9 @@ def can_confine_signals() -> bool:
 
 @cache
 def keeper_shortfall() -> str | None:
-    """Why no keeper can run here, or None if one can."""
-    if os.name != "posix":
-        return "no supervised processes on this system yet: they need Job Objects here"
+    """Why no process can be supervised here, or None if one can."""
+    if sys.platform == "win32":
+        return _job_shortfall()
     try:
         import _ctypes  # noqa: F401
         import select  # noqa: F401
@@ -62,6 +62,20 @@ def keeper_shortfall() -> str | None:
             os.close(os.pidfd_open(os.getpid()))
         except (AttributeError, OSError):
             return "this kernel has no process descriptors (Linux 5.3), which the keeper needs"
+    return None
+
+
+def _job_shortfall() -> str | None:
+    try:
+        from licet.supervise.windows.job import kept_limits
+
+        kept_limits()
+    except ImportError as problem:
+        return f"this Python was built without `{problem.name}`, which supervision needs"
+    except OSError as problem:
+        return f"this system makes no Job Objects: {problem}"
+    if sys.platform == "win32" and sys.getwindowsversion().major < 10:
+        return "this Windows can't start a process in a job (Windows 10), which supervision needs"
     return None
 
 

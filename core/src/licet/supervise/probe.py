@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from licet.supervise.process import run_blocking
+from licet.supervise.calls import run_blocking
 from licet.supervise.spec import Program, Reason, Spec
 
 STARTUP_TIME = 3.0
 OLDEST = (3, 11)
 
 _QUESTION = "import sys; print('python', *sys.version_info[:3], sys.implementation.name)"
-_ANSWER = re.compile(rb"python (\d{1,4}) (\d{1,4}) (\d{1,4}) (\w{1,40})\n")
+_ANSWER = re.compile(rb"python (\d{1,4}) (\d{1,4}) (\d{1,4}) (\w{1,40})\r?\n")
 
 
 class InterpreterStatus(StrEnum):

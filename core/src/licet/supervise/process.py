@@ -14,10 +14,9 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
-from typing import Literal
 
 from licet.supervise import bootstrap, tree
+from licet.supervise.calls import GRACE, OnOutput, Stream
 from licet.supervise.channel import Channel
 from licet.supervise.descriptors import Descriptors
 from licet.supervise.keeper import PATIENCE, Ends, Keeper
@@ -26,21 +25,11 @@ from licet.supervise.spec import ProcessOutcome, Reason, Snippet, Spec, Used
 from licet.supervise.stop import Stop
 from licet.supervise.wires import Wires, read
 
-Stream = Literal["stdout", "stderr"]
-OnOutput = Callable[[Stream, bytes], bool]
-
-GRACE = 2.0
-
 
 def run_blocking(
     spec: Spec, on_output: OnOutput, stop: Stop | None = None, launcher: Launcher | None = None
 ) -> ProcessOutcome:
-    """Run `spec` to its end, and return once nothing of it is left.
-
-    `on_output` gets every piece of output as it comes, in this thread; its first False ends the run with
-    `output_limit`, and so does an exception, which is raised again at the end. `stop` ends the run from
-    another thread. A `launcher` makes the start cheaper from the second run on. What the code does never
-    raises.
+    """Run `spec` to its end, as `licet.supervise.run_blocking` says.
 
     Raises:
         ValueError: an input can't cross to the code.

@@ -8,11 +8,15 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+INTERPRETER: str = getattr(sys, "_base_executable", sys.executable) if os.name == "nt" else sys.executable
+"""This interpreter. On Windows, the one of a virtual environment only starts another as its child."""
 
 
 class Reason(StrEnum):
@@ -66,7 +70,7 @@ class Spec:
     cpu_time: float | None = None
     memory: int | None = None
     confine_signals: bool = False
-    interpreter: str = sys.executable
+    interpreter: str = INTERPRETER
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,8 @@ class ProcessOutcome:
     """What became of a run.
 
     `exit_code` or `signal` is set for `exited`. `swept` says that the keeper saw every descendant dead;
-    where it is False, something may have outlived the run. `applied` tells the walls that were put up.
+    where it is False, something may have outlived the run. `applied` tells the walls that were put up,
+    `dropped` the limits that were stated and that this host took without keeping them.
     """
 
     reason: Reason
@@ -111,4 +116,5 @@ class ProcessOutcome:
     used: Used = field(default_factory=Used)
     swept: bool = True
     applied: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
     detail: str | None = None
