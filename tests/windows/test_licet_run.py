@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "win32", reason="needs Windows; `.ci/wine` runs it under Wine"
-)
+if sys.platform != "win32":
+    pytest.skip("needs Windows; `.ci/wine` runs it under Wine", allow_module_level=True)
 
 POLICY = """\
 licet: 1

@@ -19,9 +19,8 @@ from licet.supervise.windows import launch, process, winapi
 if sys.platform == "win32":
     import _winapi
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "win32", reason="needs Windows; `.ci/wine` runs it under Wine"
-)
+if sys.platform != "win32":
+    pytest.skip("needs Windows; `.ci/wine` runs it under Wine", allow_module_level=True)
 
 WAIT = "import time\nwhile True: time.sleep(60)"
 DETACHED = 0x00000008 | 0x00000200

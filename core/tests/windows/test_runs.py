@@ -28,9 +28,8 @@ from licet.supervise import (
 from licet.supervise import run as run_async
 from licet.supervise.spec import INTERPRETER
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "win32", reason="needs Windows; `.ci/wine` runs it under Wine"
-)
+if sys.platform != "win32":
+    pytest.skip("needs Windows; `.ci/wine` runs it under Wine", allow_module_level=True)
 
 
 def test_a_snippet_reports_its_value(run: Any) -> None:
