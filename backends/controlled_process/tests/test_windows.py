@@ -53,7 +53,7 @@ def test_a_crash_is_named_and_keeps_the_output(run: Run) -> None:
     code = (
         "import ctypes\nprint('a')\nctypes.windll.kernel32.TerminateProcess(ctypes.c_void_p(-1), 0xC0000005)"
     )
-    ran = run(code)
+    ran = run(f"import ctypes\nprint('a')\n{end}")
     assert ran.stdout == "a\n"
     assert (ran.outcome.termination, ran.outcome.exit_code) == (Termination.exited, 0xC0000005)
     assert ran.outcome.error == GuestError("ACCESS_VIOLATION", "the code was ended by status 0xC0000005")
