@@ -50,10 +50,8 @@ def test_a_limit_that_this_host_forgets_is_told_by_the_run(run: Run) -> None:
 
 
 def test_a_crash_is_named_and_keeps_the_output(run: Run) -> None:
-    code = (
-        "import ctypes\nprint('a')\nctypes.windll.kernel32.TerminateProcess(ctypes.c_void_p(-1), 0xC0000005)"
-    )
-    ran = run(code)
+    end = "ctypes.windll.kernel32.TerminateProcess(ctypes.c_void_p(-1), 0xC0000005)"
+    ran = run(f"import ctypes\nprint('a')\n{end}")
     assert ran.stdout == "a\n"
     assert (ran.outcome.termination, ran.outcome.exit_code) == (Termination.exited, 0xC0000005)
     assert ran.outcome.error == GuestError("ACCESS_VIOLATION", "the code was ended by status 0xC0000005")

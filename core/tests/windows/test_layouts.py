@@ -6,7 +6,7 @@ import sys
 from ctypes import Structure, sizeof
 
 import pytest
-from licet.supervise.windows import layouts
+from licet.supervise.windows import layouts, winapi
 
 pytestmark = pytest.mark.skipif(sys.maxsize < 2**32, reason="needs a 64-bit Python")
 
@@ -28,6 +28,14 @@ pytestmark = pytest.mark.skipif(sys.maxsize < 2**32, reason="needs a 64-bit Pyth
 )
 def test_structures_have_the_sizes_of_the_headers(structure: type[Structure], size: int) -> None:
     assert sizeof(structure) == size
+
+
+@pytest.mark.parametrize(
+    ("seconds", "counted"),
+    [(None, 0xFFFFFFFF), (0.0, 0), (-1.0, 0), (0.0001, 1), (1.5, 1500), (1e9, 0xFFFFFFFE)],
+)
+def test_a_wait_is_never_shorter_than_asked(seconds: float | None, counted: int) -> None:
+    assert winapi.milliseconds(seconds) == counted
 
 
 @pytest.mark.parametrize(

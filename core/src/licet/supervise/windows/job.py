@@ -56,7 +56,7 @@ class Job:
     def _await_message(self, seconds: float) -> None:
         message, key, detail = c_uint32(), c_void_p(), c_void_p()
         winapi.kernel32().GetQueuedCompletionStatus(
-            self._port, byref(message), byref(key), byref(detail), int(seconds * 1000) + 1
+            self._port, byref(message), byref(key), byref(detail), winapi.milliseconds(seconds)
         )
 
     def cpu_time(self) -> float | None:

@@ -73,6 +73,8 @@ class _Run:
         self.process: int | None = None
         self.readers: dict[pipes.Reader, Callable[[bytes], None]] = {}
         self.writers: list[pipes.Writer] = []
+        self.stdin: int = 0
+        self.to_stdin: pipes.Writer | None = None
         self.cause: Reason | None = None
         self.exited = False
         self.swept = False
@@ -195,7 +197,7 @@ class _Run:
         for reader in [reader for reader in self.readers if reader.closed]:
             del self.readers[reader]
         self.writers = [writer for writer in self.writers if not writer.closed]
-        if self.to_stdin.closed:
+        if self.to_stdin is not None and self.to_stdin.closed:
             self.handles.close(self.stdin)
 
     def _deliver(self, stream: Stream, data: bytes) -> None:

@@ -10,6 +10,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 from ctypes import POINTER, Structure, byref, c_int32, c_size_t, c_uint32, c_void_p, sizeof
 from functools import cache
@@ -137,14 +138,19 @@ def wait(handles: list[int], seconds: float | None) -> int | None:
         OSError: one of them can't be waited for.
     """
     array = (c_void_p * len(handles))(*handles)
-    # rounded up, so that whoever waits for a deadline does not wake before it
-    limit = layouts.INFINITE if seconds is None else min(int(seconds * 1000) + 1, 0x7FFFFFFF)
-    result: int = kernel32().WaitForMultipleObjects(len(handles), array, False, limit if seconds else 0)
+    result: int = kernel32().WaitForMultipleObjects(len(handles), array, False, milliseconds(seconds))
     if result == layouts.WAIT_TIMEOUT:
         return None
     if result == layouts.WAIT_FAILED:
         raise failure(last_error())
     return result
+
+
+def milliseconds(seconds: float | None) -> int:
+    """A time to wait as Windows counts it: rounded up, None is for ever."""
+    if seconds is None:
+        return layouts.INFINITE
+    return min(math.ceil(max(seconds, 0.0) * 1000), layouts.INFINITE - 1)
 
 
 def exit_code(process: int) -> int:
