@@ -165,7 +165,7 @@ def test_the_interpreter_is_isolated(run: Any, tmp_path: Path) -> None:
         " os.getcwd() in sys.path, '' in sys.path, 'site' in sys.modules, os.getcwd(), sys.argv]"
     )
     found = run(code).outcome.report.value
-    assert found == [1, 1, 1, 1, False, False, False, str(tmp_path), ["<code>"]]
+    assert found == [1, 1, 1, 1, False, False, False, str(tmp_path), ["<string>"]]
 
 
 def test_paths_arguments_and_code_may_be_of_any_script(run: Any, tmp_path: Path) -> None:

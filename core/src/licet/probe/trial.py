@@ -2,7 +2,8 @@
 
 Rules this module keeps:
 
-- whatever the program prints is bounded; only lines that begin with the marker of this very run are heard;
+- whatever the program prints is bounded; only lines of stdout that begin with the marker of this very run are
+  heard;
 - `observed` is exact: an exception with its errno or its message, `done`, or how the run ended;
 - an attack got through, or its twin did, by one and the same test.
 """
@@ -105,7 +106,7 @@ class Ear:
         self._output = output
         self._on_first = on_first
         self._on_ready = on_ready
-        self._sink = BoundedSink(KEPT)
+        self._sinks = {"stdout": BoundedSink(KEPT), "stderr": BoundedSink(KEPT)}
         self._line = b""
         self._guard = threading.Lock()
         self.ready = False
@@ -117,12 +118,16 @@ class Ear:
             if self.began is None:
                 self.began = time.monotonic()
                 self._on_first()
-            self._sink.write(data)
-            if not self.ready and f"{self._say} ready".encode() in self._line + data:
-                self.ready = True
-                self._on_ready()
-            self._line = data[-100:]
-            return self._output is None or self._sink.total <= self._output
+            self._sinks[stream].write(data)
+            if stream == "stdout":
+                self._listen(data)
+            return self._output is None or self.delivered <= self._output
+
+    def _listen(self, data: bytes) -> None:
+        if not self.ready and f"{self._say} ready".encode() in self._line + data:
+            self.ready = True
+            self._on_ready()
+        self._line = data[-100:]
 
     async def access(self, access: Access) -> bool:
         """Say whether the plan opens this."""
@@ -149,12 +154,12 @@ class Ear:
     @property
     def delivered(self) -> int:
         """Bytes of output so far."""
-        return self._sink.total
+        return sum(sink.total for sink in self._sinks.values())
 
     @property
     def output(self) -> str:
         """What was kept of the output."""
-        return self._sink.text()
+        return "\n".join(sink.text() for sink in self._sinks.values())
 
     @property
     def lasting(self) -> float:
@@ -203,7 +208,7 @@ class Ear:
         )
 
     def _said(self) -> list[str]:
-        lines = self.output.splitlines()
+        lines = self._sinks["stdout"].text().splitlines()
         return [line.removeprefix(self._say).strip() for line in lines if line.startswith(self._say)]
 
 

@@ -201,7 +201,7 @@ class _Run:
             self.handles.close(self.stdin)
 
     def _deliver(self, stream: Stream, data: bytes) -> None:
-        if self.raised is not None:
+        if self.raised is not None or self.cause is Reason.output_limit:
             return
         try:
             if not self.on_output(stream, data):
