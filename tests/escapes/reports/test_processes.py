@@ -137,7 +137,7 @@ def test_report_timeout_process_tree_01_the_tree(
     result = on(CPYTHON).run_sync(code, limits=SOON)
     assert result.termination is Termination.timeout
     assert 1.0 <= result.usage.wall_time < 1.0 + GRACE
-    assert result.observed["process_tree_cleanup"] == "no descendant left"
+    assert result.protection.observed["process_tree_cleanup"] == "no descendant left"
     assert living(work) == []
     assert not canary.exists()
 

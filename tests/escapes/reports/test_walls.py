@@ -212,7 +212,7 @@ def test_report_network_policy_01_private_addresses(
     answer = [(family, socket.SOCK_STREAM, 6, "", (address, 443, 0, 0)[: 4 if ":" in address else 2])]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answer)
     policy = tmp_path / "p.yaml"
-    policy.write_text("licet: 1\nallow: [network api.example.com:443]\n")
+    policy.write_text("licet: 1\nallow: [network api.example.com:443]\nsandbox: {evidence: declared}\n")
     backend: Backend = Connecting("api.example.com")
     with Runtime(policy, backends=[backend], log=MemoryLog()) as runtime:
         result = runtime.run_sync("1")
