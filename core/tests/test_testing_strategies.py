@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from licet import paths, values
 from licet.backend import Descriptor
 from licet.contract import Control, Enforcement, Evidence, Level, SandboxEnforcementContract
@@ -33,6 +33,7 @@ def test_hosts_are_targets(host: Endpoint) -> None:
     assert endpoint(str(host)) == host
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(strategies.requests(), strategies.policies())
 def test_any_request_normalises_under_any_policy(
     request: ExecutionRequest, policy: strategies.Policy
@@ -101,6 +102,7 @@ def test_policies_load_and_say_what_their_text_says(tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     source = PolicySource(managed=tmp_path / "none")
 
+    @settings(suppress_health_check=[HealthCheck.too_slow])
     @given(strategies.policies())
     def loads(policy: strategies.Policy) -> None:
         file.write_text(policy.text)

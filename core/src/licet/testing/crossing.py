@@ -14,7 +14,7 @@ from licet.testing.bench import Bench
 from licet.testing.strategies import data
 
 _SETTINGS = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
 )
 
 _EDGES: tuple[object, ...] = (

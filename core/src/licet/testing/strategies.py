@@ -11,16 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from hypothesis import strategies as st
 
 from licet import hosts as _hosts
 from licet.backend import Descriptor, Language
 from licet.contract import Boundary, Control, Enforcement, Evidence, Level, SandboxEnforcementContract
+from licet.errors import Position
 from licet.plan import Opened
 from licet.policy import PolicyDocument
 from licet.policy.document import build
+from licet.policy.patterns import Effect, Pattern, parse
 from licet.policy.yaml import load
 from licet.request import Action, ExecutionRequest, Intent, Limits, Subject
 
@@ -226,13 +228,12 @@ def _entries(*, deny: bool) -> st.SearchStrategy[str]:
 
 def _without_dead_ones(wanted: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Leave out each entry that another of the same document, with a stronger effect, wholly covers."""
-    text = "\n".join(("licet: 1", *(f"{effect}: {entries!r}" for effect, entries in wanted.items())))
-    document = document_of(text)
     kept: dict[str, list[str]] = {}
-    stronger: list[Any] = []
-    for effect in ("deny", "ask", "allow"):
-        patterns = document.of(cast("Any", effect))
-        alive = [p for p in patterns if effect == "deny" or not any(s.shadows(p) for s in stronger)]
+    stronger: list[Pattern] = []
+    effects: tuple[Effect, ...] = ("deny", "ask", "allow")
+    for effect in effects:
+        patterns = [parse(text, effect, base="/", where=Position("policy.yaml")) for text in wanted[effect]]
+        alive = [p for p in patterns if not any(s.shadows(p) for s in stronger)]
         kept[effect] = [pattern.text for pattern in alive]
         stronger += alive
     return kept
