@@ -19,7 +19,6 @@ from functools import lru_cache
 from licet.backend import Descriptor, Language
 from licet.contract import Blocker, Control, Evidence, Level, Requirement
 from licet.decide import Decision
-from licet.plain import canonical
 from licet.plan import Opened
 from licet.policy import PolicyStack
 from licet.request import CodeNeeds, Limits, NormalizedRequest
@@ -112,7 +111,7 @@ def plan_digest(
         "backend": f"{descriptor.name} {descriptor.version}",
         "contract": descriptor.sandbox_enforcement_contract.levels_digest,
     }
-    return f"sha256:{hashlib.sha256(canonical(fields)).hexdigest()}"
+    return _hash(fields)
 
 
 @lru_cache(maxsize=256)
