@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from licet.plain import plain_body
+
 Boundary = Literal["none", "language", "supervisor", "kernel", "separate_kernel", "remote"]
 
 
@@ -159,7 +161,7 @@ class SandboxEnforcementContract:
     def __post_init__(self) -> None:
         claims = {control.value: self[control] for control in Control}
         levels = {name: claim.level.value for name, claim in claims.items()}
-        object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "levels", plain_body(levels))  # every run records them
         object.__setattr__(self, "digest", _hash({name: asdict(claim) for name, claim in claims.items()}))
         object.__setattr__(self, "levels_digest", _hash(levels))
         object.__setattr__(self, "isolation", _isolation(self))

@@ -21,7 +21,6 @@ from functools import lru_cache
 from licet.backend import Descriptor, Language
 from licet.contract import Blocker, Control, Evidence, Level, Requirement
 from licet.decide import Decision
-from licet.plain import canonical
 from licet.plan import Opened
 from licet.policy import PolicyStack
 from licet.request import CodeNeeds, Limits, NormalizedRequest
@@ -199,7 +198,7 @@ def plan_digest(
 ) -> str:
     """The digest that an approver is shown and that runs: a hash of named field digests."""
     named = request.digests.as_json() | {"around": _around(descriptor, opened, decision.policy_digest)}
-    return f"sha256:{hashlib.sha256(canonical(named)).hexdigest()}"
+    return _hash(named)
 
 
 @lru_cache(maxsize=256)

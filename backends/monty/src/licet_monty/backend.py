@@ -138,9 +138,9 @@ class MontySandbox:
             return await driving.result()
         except asyncio.CancelledError:
             run.stop(Termination.cancelled)
-            with contextlib.suppress(Exception):  # whatever it is, the cancellation is what counts
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_CLOSE_S):
-                    await driving.result()
+                    await driving.ended()  # whatever came of it, the cancellation is what counts
             raise
         finally:
             engine.watchdog.disarm(*watches)

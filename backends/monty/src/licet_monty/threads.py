@@ -88,7 +88,7 @@ class Job(Generic[T]):
         self._waiter: asyncio.Future[None] | None = None
         self._value: T | None = None
         self._problem: BaseException | None = None
-        self.done = False
+        self._ended = False
 
     def run(self) -> None:
         """Do the work, and tell the loop."""
@@ -102,15 +102,19 @@ class Job(Generic[T]):
             self._orphaned()
 
     def _tell(self) -> None:
-        self.done = True
+        self._ended = True
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    async def result(self) -> T:
-        """Wait for the end and return, or raise, what came of it; the wait can be cancelled and repeated."""
-        if not self.done:
+    async def ended(self) -> None:
+        """Wait for the end, whatever came of it; the wait can be cancelled and repeated."""
+        if not self._ended:
             self._waiter = self._loop.create_future()
             await self._waiter
+
+    async def result(self) -> T:
+        """Wait for the end and return, or raise, what came of it."""
+        await self.ended()
         if self._problem is not None:
             raise self._problem
         return cast("T", self._value)
