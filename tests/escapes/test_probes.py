@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from licet.backend import Backend
 from licet.contract import Control, Evidence, Level
-from licet.evidence import attest
+from licet.evidence import offer
 from licet.probe import Report, verify
 from licet.probe.attack import Attack
 from licet.probe.attacks import here
@@ -76,7 +76,7 @@ def test_every_control_was_attacked_and_counted(report: Report) -> None:
 )
 def test_every_claim_is_proved_by_what_was_found(report: Report, backend: Backend) -> None:
     declared = backend.describe().sandbox_enforcement_contract
-    proved = attest(backend.describe(), Receipts.of(report.results)).sandbox_enforcement_contract
+    proved = offer(backend.describe(), Receipts.of(report.results)).descriptor.sandbox_enforcement_contract
     assert proved.levels == declared.levels
     for control, claim in proved.items():
         claimed = claim.level not in (Level.not_enforced, Level.planned)

@@ -20,7 +20,7 @@ from types import ModuleType
 import pytest
 from licet.backend import Backend
 from licet.contract import Control, Level
-from licet.evidence import attest
+from licet.evidence import offer
 from licet.probe import Report, verify
 from licet.probe.attack import Attack
 from licet.probe.attacks import here
@@ -173,6 +173,6 @@ def test_a_backend_without_any_protection_is_caught(bare: Report, control: Contr
 
 @pytest.mark.soak
 def test_each_claim_of_a_backend_without_walls_is_refuted(bare: Report) -> None:
-    told = attest(liars.Bare().describe(), Receipts.of(bare.results)).sandbox_enforcement_contract
+    told = offer(liars.Bare().describe(), Receipts.of(bare.results)).descriptor.sandbox_enforcement_contract
     assert {claim.level for _, claim in told.items()} == {Level.not_enforced}
     assert all(claim.gaps[-1].startswith("refuted here: attack `") for _, claim in told.items())

@@ -125,8 +125,7 @@ class SandboxEnforcementContract:
     """One field a control; whatever is left out is not enforced.
 
     `digest` covers every claim with mechanism, gaps and evidence; `levels` are the bare levels by name, and
-    `levels_digest` covers those alone. `isolation` is the weakest boundary that keeps code from files and
-    network, `none` if there is no such wall.
+    `levels_digest` covers those alone.
     """
 
     shell_execution: Enforcement = _NOTHING
@@ -156,7 +155,6 @@ class SandboxEnforcementContract:
     digest: str = field(init=False, compare=False)
     levels: Mapping[str, str] = field(init=False, compare=False)
     levels_digest: str = field(init=False, compare=False)
-    isolation: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         claims = {control.value: self[control] for control in Control}
@@ -164,7 +162,6 @@ class SandboxEnforcementContract:
         object.__setattr__(self, "levels", plain_body(levels))  # every run records them
         object.__setattr__(self, "digest", _hash({name: asdict(claim) for name, claim in claims.items()}))
         object.__setattr__(self, "levels_digest", _hash(levels))
-        object.__setattr__(self, "isolation", _isolation(self))
 
     def __getitem__(self, control: Control) -> Enforcement:
         found: Enforcement = getattr(self, control.value)
@@ -182,18 +179,19 @@ class SandboxEnforcementContract:
             if not self[control].reaches(asked)
         )
 
+    @property
+    def isolation(self) -> str:
+        """The weakest boundary that keeps code from files and network; `none` if there is no such wall."""
+        if self.separate_kernel.level is Level.enforced:
+            return "separate_kernel"
+        walls = (self.filesystem_read_deny, self.filesystem_write_deny, self.network_deny)
+        if any(wall.level.rank < Level.enforced.rank for wall in walls):
+            return "none"
+        return min((wall.boundary for wall in walls), key=_BOUNDARY_ORDER.index)
+
     def as_json(self) -> dict[str, Any]:
         """The form of `--json`: a mapping a control, and the digest."""
         return {**{control.value: asdict(claim) for control, claim in self.items()}, "digest": self.digest}
-
-
-def _isolation(contract: SandboxEnforcementContract) -> str:
-    if contract.separate_kernel.level is Level.enforced:
-        return "separate_kernel"
-    walls = (contract.filesystem_read_deny, contract.filesystem_write_deny, contract.network_deny)
-    if any(wall.level.rank < Level.enforced.rank for wall in walls):
-        return "none"
-    return min((wall.boundary for wall in walls), key=_BOUNDARY_ORDER.index)
 
 
 _BOUNDARY_ORDER: list[Boundary] = ["none", "supervisor", "language", "kernel", "separate_kernel", "remote"]

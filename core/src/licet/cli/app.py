@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 from collections.abc import Sequence
 from importlib import import_module
 
 import click
 
 from licet.cli import streams
-from licet.cli.terminal import fail
+from licet.cli.terminal import fail, warn
 from licet.errors import LicetError, UsageError
 
 _COMMANDS = {
@@ -49,6 +50,14 @@ def licet() -> None:
     """
 
 
+class _Loud(logging.Handler):
+    """Shows what licet logs as a problem, escaped like everything else."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write it to stderr."""
+        warn(record.getMessage())
+
+
 def execute(arguments: Sequence[str]) -> int:
     """Carry out a command line; return the exit code that the documentation states.
 
@@ -56,6 +65,7 @@ def execute(arguments: Sequence[str]) -> int:
         KeyboardInterrupt: the command was cancelled.
     """
     gc.set_threshold(*_GC_THRESHOLDS)
+    logging.getLogger("licet").addHandler(_Loud(logging.WARNING))
     as_json = "--json" in arguments
     try:
         code = licet.main(list(arguments), prog_name="licet", standalone_mode=False)
