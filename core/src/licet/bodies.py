@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from licet.approval import Authorization
 from licet.backend import Descriptor, Outcome, Termination
@@ -21,12 +21,15 @@ from licet.contract import Blocker
 from licet.decide import Decision, Verdict
 from licet.plan import ExecutionPlan
 from licet.policy import PolicyStack
-from licet.probe.attack import Attack
-from licet.probe.results import ProbeResult
 from licet.request import NormalizedRequest
 from licet.result import Output, Protection
 from licet.screen import VERSION as SCREEN_VERSION
 from licet.select import Selection
+
+if TYPE_CHECKING:
+    from licet.probe.attack import Attack
+    from licet.probe.results import ProbeResult
+
 
 
 def request(normalized: NormalizedRequest) -> dict[str, Any]:

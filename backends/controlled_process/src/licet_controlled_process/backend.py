@@ -29,8 +29,9 @@ WARM_START = 12.0
 class ControlledProcess:
     """Runs code in an ordinary CPython process of this user, under supervision."""
 
-    def __init__(self) -> None:
-        self._launcher = supervise.Launcher()
+    @cached_property
+    def _launcher(self) -> supervise.Launcher:
+        return supervise.Launcher()
 
     def describe(self) -> Descriptor:
         """What it can do on this host; looked up once."""
