@@ -50,6 +50,37 @@ def start(work: Snippet | Program, **options: Any) -> tuple[ProcessOutcome, byte
     return run_blocking(spec, keep), bytes(written)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux, whose /proc shows the process")
+def test_the_host_looks_at_the_process_before_its_code_begins() -> None:
+    for _ in range(20):
+        outcome, _ = start(Snippet("1"), memory=1 << 30, cpu_time=5.0)
+        assert set(outcome.seen) == {
+            "working_directory",
+            "process_isolation",
+            "privilege_drop",
+            "syscall_filter",
+            "memory_limit",
+            "cpu_time_limit",
+        }
+    assert outcome.seen["working_directory"] == "in /"
+    assert outcome.seen["process_isolation"].endswith("no new privileges: 1")
+    assert outcome.seen["memory_limit"] == f"soft {1 << 30}, hard {1 << 30}"
+    assert outcome.seen["cpu_time_limit"] == "soft 5, hard 6"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux, whose `prlimit` reads a limit back")
+def test_a_limit_that_the_system_did_not_take_lets_no_code_begin(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import resource
+
+    monkeypatch.setattr(resource, "prlimit", lambda pid, kind, *given: (-1, -1))
+    mark = tmp_path / "ran"
+    outcome, _ = start(Snippet(f"open({str(mark)!r}, 'w')"), memory=1 << 30)
+    told = f"memory_limit was set to {1 << 30}, and the system has -1"
+    assert (outcome.reason, outcome.detail, mark.exists()) == (Reason.launch_failed, told, False)
+
+
 def test_a_snippet_reports_its_value() -> None:
     outcome, written = start(Snippet("print(a)\na * 2", {"a": 4}))
     assert (outcome.reason, outcome.exit_code, outcome.signal, outcome.swept) == (

@@ -84,7 +84,7 @@ def warm_run() -> None:
 
 
 def whole_process() -> None:
-    """`licet run -c 1+1` as a process, against importing pydantic; both have compiled their modules before."""
+    """`licet run -c 1+1` as a process, against importing pydantic; both compiled their modules before."""
 
     def run(*arguments: str) -> None:
         subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, check=True)

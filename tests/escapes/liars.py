@@ -112,7 +112,7 @@ class _Unbounded:
 
     async def run(self, plan: ExecutionPlan, host: Host) -> Outcome:
         spec = replace(controlled._spec(plan), **self._changes)
-        return controlled._outcome(await supervise.run(spec, host.write))
+        return controlled._outcome(spec, await supervise.run(spec, host.write))
 
     async def close(self) -> None:
         return None
@@ -175,7 +175,7 @@ class _Deafened(_Unbounded):
             host.write(stream, data)
             return True
 
-        return controlled._outcome(await supervise.run(spec, on_output))
+        return controlled._outcome(spec, await supervise.run(spec, on_output))
 
 
 class OpenMonty:

@@ -254,7 +254,7 @@ def test_a_keeper_that_is_killed_from_outside_is_reported(tools: Any, tmp_path: 
     ran = asyncio.run(tools.run_async(code, str(tmp_path), host))
     assert ran.outcome.termination is Termination.backend_lost
     assert ran.outcome.detail == "the keeper of the run was killed; something of it may still be running"
-    assert ran.outcome.observed["process_tree_cleanup"] == "unknown: the keeper was lost"
+    assert "process_tree_cleanup" not in ran.outcome.observed  # so it is unknown
     assert all(tools.is_dead(pid) for pid in _pids(ran.stdout))
 
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from licet.probe.results import ProbeResult
 
 
-
 def request(normalized: NormalizedRequest) -> dict[str, Any]:
     """Who asks for what."""
     return {

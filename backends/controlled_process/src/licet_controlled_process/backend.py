@@ -76,7 +76,8 @@ class _Process:
         if self._closed:
             raise BackendError("this sandbox is closed", advice="open another one")
         try:
-            return _outcome(await supervise.run(_spec(plan), host.write, self._launcher))
+            spec = _spec(plan)
+            return _outcome(spec, await supervise.run(spec, host.write, self._launcher))
         except ValueError as problem:
             raise LaunchFailed(f"input {problem}") from None
 
@@ -99,7 +100,7 @@ def _spec(plan: ExecutionPlan) -> supervise.Spec:
     )
 
 
-def _outcome(ended: supervise.ProcessOutcome) -> Outcome:
+def _outcome(spec: supervise.Spec, ended: supervise.ProcessOutcome) -> Outcome:
     succeeded = ended.exit_code == 0
     report = ended.report
     return Outcome(
@@ -113,6 +114,7 @@ def _outcome(ended: supervise.ProcessOutcome) -> Outcome:
             cpu_time=ended.used.cpu_time,
             peak_memory=ended.used.peak_memory,
         ),
+        configured=_configured(spec, ended),
         observed=_observed(ended),
         detail=_detail(ended),
     )
@@ -139,15 +141,26 @@ def _signal_name(number: int) -> str:
         return f"SIG{number}"
 
 
+def _configured(spec: supervise.Spec, ended: supervise.ProcessOutcome) -> dict[str, str]:
+    """What was set up for this run."""
+    stated = {"timeout": spec.wall_time, "cpu_time_limit": spec.cpu_time, "memory_limit": spec.memory}
+    return {
+        "environment_allowlist": f"{len(spec.environment)} variables",
+        "working_directory": spec.workdir,
+        "process_tree_cleanup": ", ".join(ended.applied),
+        **{name: str(value) for name, value in stated.items() if value is not None},
+    }
+
+
 def _observed(ended: supervise.ProcessOutcome) -> dict[str, str]:
-    """What was seen on this run: walls that stood, limits that did not, and whether its tree is gone."""
+    """What was seen of this run from outside: its process, its limits, and whether its tree is gone."""
     if not ended.applied:
         return {}
-    gone = "no descendant left" if ended.swept else "unknown: the keeper was lost"
+    gone = {"process_tree_cleanup": "no descendant left"} if ended.swept else {}
     forgotten = {
         f"{limit}_limit": "not kept: the host took the limit and forgot it" for limit in ended.dropped
     }
-    return {"process_tree_cleanup": gone, "process_isolation": ", ".join(ended.applied), **forgotten}
+    return {**ended.seen, **gone, **forgotten}
 
 
 def _detail(ended: supervise.ProcessOutcome) -> str | None:

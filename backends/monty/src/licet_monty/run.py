@@ -123,9 +123,21 @@ class Run:
                 wall_time=time.monotonic() - self._started,
                 cpu_time=worker.cpu_used() if stopped is None else self._cpu_time,
             ),
+            configured=self._configured(),
             observed=worker.observed,
             detail=end.detail,
         )
+
+    def _configured(self) -> dict[str, str]:
+        """What the session was given; limits as the plan states them."""
+        limits = self._plan.limits
+        stated = {
+            "timeout": limits.wall_time,
+            "memory_limit": limits.memory,
+            "cpu_time_limit": limits.cpu_time,
+            "working_directory": self._plan.workdir,
+        }
+        return {name: str(value) for name, value in stated.items() if value is not None}
 
     def _value(self, dialogue: Dialogue) -> Kept:
         """Run the code, and return the value of its last expression."""

@@ -93,7 +93,7 @@ def keeper_message(spec: Spec, *, fresh: bool, idle: float | None) -> bytes:
     if argv is None and idle is not None:
         argv = command(spec.interpreter)
     settings = {
-        "limits": _limits(spec),
+        "limits": limits(spec),
         "confine_signals": spec.confine_signals,
         "argv": argv,
         "environment": dict(spec.environment),
@@ -173,17 +173,17 @@ def keep_result(code: str, taken: Container[str] = ()) -> tuple[str, str, bool]:
     return b"\n".join(lines[: end + 1]).decode(), result, False
 
 
-def _limits(spec: Spec) -> dict[int, tuple[int, int]]:
+def limits(spec: Spec) -> dict[int, tuple[int, int]]:
     """Resource limits of each process, by the system's number; a second more to die of the hard one."""
     import resource
 
-    limits: dict[int, tuple[int, int]] = {}
+    found: dict[int, tuple[int, int]] = {}
     if spec.cpu_time is not None:
         seconds = max(math.ceil(spec.cpu_time), 1)
-        limits[resource.RLIMIT_CPU] = (seconds, seconds + 1)
+        found[resource.RLIMIT_CPU] = (seconds, seconds + 1)
     if spec.memory is not None:
-        limits[resource.RLIMIT_AS] = (spec.memory, spec.memory)
-    return limits
+        found[resource.RLIMIT_AS] = (spec.memory, spec.memory)
+    return found
 
 
 @cache

@@ -6,6 +6,7 @@ Rules this module keeps:
 - both output streams are drained from start to end, whatever the caller makes of the data;
 - the first cause that ends a run is the one that is told; after it the run has `GRACE` seconds to be gone,
   then the host kills what it can reach by itself and says that it is not sure;
+- the code begins once its walls were looked at from outside;
 - every descriptor is closed and the keeper is reaped on every way out.
 """
 
@@ -15,7 +16,7 @@ import os
 import signal
 import time
 
-from licet.supervise import bootstrap, tree
+from licet.supervise import bootstrap, readback, tree
 from licet.supervise.calls import GRACE, OnOutput, Stream
 from licet.supervise.channel import Channel
 from licet.supervise.descriptors import Descriptors
@@ -94,6 +95,7 @@ class _Run:
         self.take_until: float | None = None
         self.guest: tree.Guest | None = None
         self.walls: tuple[str, ...] | None = None
+        self.seen: dict[str, str] = {}
         self.cause: Reason | None = None
         self.grace: float | None = None
         self.over = False
@@ -110,11 +112,11 @@ class _Run:
     def launch(self) -> None:
         """Have a keeper started that owns its ends of everything, and register ours."""
         fds = self.fds
-        orders = bootstrap.guest_message(self.spec)
+        self.orders = bootstrap.guest_message(self.spec)
         workdir = self._open_workdir()
         out, out_child = fds.pipe()
         err, err_child = fds.pipe()
-        channel, channel_child = fds.socketpair()
+        self.to_guest, channel_child = fds.socketpair()
         stdin, stdin_child = (-1, fds.null()) if not self.spec.stdin else reversed(fds.pipe())
         ends = Ends(stdin_child, out_child, err_child, channel_child, workdir)
         self.keeper = keeper = self._find_keeper(ends)
@@ -122,9 +124,10 @@ class _Run:
             fds.close(fd)
         self.wires.drain_to(out, lambda: self._on_output("stdout", out))
         self.wires.drain_to(err, lambda: self._on_output("stderr", err))
-        self.wires.drain_to(channel, lambda: self._on_channel(channel), orders)
+        self.wires.drain_to(self.to_guest, lambda: self._on_channel(self.to_guest))
+        self.wires.listen(keeper.control, lambda: self._on_control(keeper))
         message = bootstrap.keeper_message(self.spec, fresh=keeper.fresh, idle=keeper.idle)
-        self.wires.listen(keeper.control, lambda: self._on_control(keeper), message)
+        self.wires.send(keeper.control, message)
         if self.spec.stdin:
             self.wires.feed(stdin, self.spec.stdin)
         if self.stop is not None:
@@ -255,10 +258,22 @@ class _Run:
             self.walls = tuple(rest.split(", "))
         elif word == "failed":
             self.failure = rest
-        elif word == "ended":
+        if word in ("started", "ready") and self.guest is not None and self.walls is not None:
+            self._let_begin(self.guest.pid)
+        if word == "ended":
             status, peak, cpu = rest.split()
             self.status, self.peak_memory, self.cpu_time = int(status), int(peak), float(cpu)
             self.over = True
+
+    def _let_begin(self, guest: int) -> None:
+        """Look at the guest, whose walls stand now, and send it its code."""
+        try:
+            self.seen = readback.look(guest, bootstrap.limits(self.spec))
+        except readback.NotTaken as problem:
+            self.failure = str(problem)
+            self.end(Reason.launch_failed)
+        else:
+            self.wires.send(self.to_guest, self.orders)
 
     def _lose_keeper(self) -> None:
         """The keeper ended without a word."""
@@ -296,7 +311,7 @@ class _Run:
             return ProcessOutcome(Reason.launch_failed, used=used, detail=self.failure)
         reason, exit_code, number = self._verdict()
         detail = self.failure or self.channel.fault
-        if reason is Reason.launch_failed:
+        if reason is Reason.launch_failed and self.failure is None:
             detail = "the interpreter ended before it ran anything"
         return ProcessOutcome(
             reason=reason,
@@ -306,6 +321,7 @@ class _Run:
             used=used,
             swept=ended,
             applied=self.walls or (),
+            seen=self.seen,
             detail=detail,
         )
 

@@ -105,8 +105,9 @@ class ProcessOutcome:
     """What became of a run.
 
     `exit_code` or `signal` is set for `exited`. `swept` says that the keeper saw every descendant dead;
-    where it is False, something may have outlived the run. `applied` tells the walls that were put up,
-    `dropped` the limits that were stated and that this host took without keeping them.
+    where it is False, something may have outlived the run. `applied` tells the walls that were put up, `seen`
+    what the system showed of the process before its code began, by control, `dropped` the limits that were
+    stated and that this host took without keeping them.
     """
 
     reason: Reason
@@ -116,5 +117,6 @@ class ProcessOutcome:
     used: Used = field(default_factory=Used)
     swept: bool = True
     applied: tuple[str, ...] = ()
+    seen: Mapping[str, str] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
     detail: str | None = None

@@ -23,19 +23,25 @@ class Wires:
         self._unsent: dict[int, memoryview] = {}
         self._streams: dict[int, Callable[[], bool]] = {}
 
-    def listen(self, fd: int, handler: Callable[[], object], message: bytes = b"") -> None:
-        """Call `handler` whenever there is something to read from `fd`, and send it `message` meanwhile."""
+    def listen(self, fd: int, handler: Callable[[], object]) -> None:
+        """Call `handler` whenever there is something to read from `fd`."""
         os.set_blocking(fd, False)
         self._selector.register(fd, selectors.EVENT_READ, handler)
-        self._unsent[fd] = memoryview(message)
-        if not self._send(fd):
-            both = selectors.EVENT_READ | selectors.EVENT_WRITE
-            self._selector.modify(fd, both, lambda: self._send_and_handle(fd, handler))
 
-    def drain_to(self, fd: int, handler: Callable[[], bool], message: bytes = b"") -> None:
+    def drain_to(self, fd: int, handler: Callable[[], bool]) -> None:
         """Like `listen`, for what has to be read to its end; `handler` says whether it read anything."""
         self._streams[fd] = handler
-        self.listen(fd, handler, message)
+        self.listen(fd, handler)
+
+    def send(self, fd: int, message: bytes) -> None:
+        """Write `message` to `fd`, which is listened to, as it is taken."""
+        if fd not in self._selector.get_map():
+            return
+        self._unsent[fd] = memoryview(message)
+        if not self._send(fd):
+            handler = self._selector.get_key(fd).data
+            both = selectors.EVENT_READ | selectors.EVENT_WRITE
+            self._selector.modify(fd, both, lambda: self._send_and_handle(fd, handler))
 
     def feed(self, fd: int, data: bytes) -> None:
         """Write `data` to `fd` as it is taken, and close it then."""

@@ -250,6 +250,7 @@ class _Run:
             used=used,
             swept=self.swept,
             applied=self._applied(),
+            seen=self._seen(),
             dropped=self._dropped(),
             detail=self.channel.fault if self.swept else "the run did not end when it was killed",
         )
@@ -259,6 +260,12 @@ class _Run:
         kept = self.job.kept
         limits = (("cpu_time", kept.cpu_time), ("memory", kept.memory))
         return ("job object", "handle list", *(f"limit {n} at {v}" for n, v in limits if v is not None))
+
+    def _seen(self) -> dict[str, str]:
+        """The limits that the job read back with."""
+        assert self.job is not None
+        kept = {"cpu_time_limit": self.job.kept.cpu_time, "memory_limit": self.job.kept.memory}
+        return {name: f"the job has {value}" for name, value in kept.items() if value is not None}
 
     def _dropped(self) -> tuple[str, ...]:
         assert self.job is not None
