@@ -273,7 +273,7 @@ def attestor(tmp_path: Path) -> Attests:
 
 
 def claim_of(attestor: Attestor, backend: Counting) -> Enforcement:
-    (offered,) = attestor.offers((backend.describe(),))
+    (offered,) = attestor.offers((backend,))
     return offered.descriptor.sandbox_enforcement_contract.filesystem_read_deny
 
 
@@ -329,7 +329,7 @@ def test_what_the_witness_could_not_keep_does_not_count(attestor: Attests) -> No
 def test_looking_for_receipts_makes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     for one in (Attestor(), Attestor(ReceiptStore(tmp_path / "probes"))):
-        assert len(one.receipts((describe(),))) == 0
+        assert len(one.receipts(Counting())) == 0
     assert list(tmp_path.iterdir()) == []
 
 
@@ -377,7 +377,26 @@ def test_a_backend_that_changes_has_no_receipts(attestor: Attests) -> None:
     changed = Counting()
     changed._described = replace(changed.describe(), version="2")
     assert evidence_of(attestor(), changed) is Evidence.declared
-    assert fingerprint(changed.describe()) != fingerprint(backend.describe())
+    assert fingerprint(changed, changed.describe()) != fingerprint(backend, backend.describe())
+
+
+def test_what_a_backend_says_of_itself_later_changes_nothing(attestor: Attests) -> None:
+    backend, one = Counting(), attestor()
+    asyncio.run(one.ensure(backend, WANTED))
+    proved = claim_of(one, backend)
+    backend._described = replace(describe(gaps=("boasts",)), version="2")
+    assert claim_of(one, backend) == proved
+
+
+def test_an_attack_on_something_else_than_was_described_decides_nothing(attestor: Attests) -> None:
+    backend, one = Counting(), attestor()
+    claim_of(one, backend)
+    backend._described = replace(describe(), version="2")
+    asyncio.run(one.ensure(backend, WANTED))
+    [result] = one.receipts(backend)
+    assert result.outcome is ProbeOutcome.inconclusive
+    assert result.reason == "the backend says something else of itself than before"
+    assert evidence_of(one, backend) is Evidence.declared
 
 
 def test_many_at_once_attack_once(attestor: Attests) -> None:
@@ -427,7 +446,7 @@ def test_a_state_directory_that_can_not_be_written_costs_time_alone(tmp_path: Pa
 def test_a_refuted_claim_stays_refuted_until_it_is_verified_again(attestor: Attests) -> None:
     backend, one = Counting(), attestor()
     asyncio.run(one.ensure(backend, WANTED))
-    [result] = one.receipts((backend.describe(),))
+    [result] = one.receipts(backend)
     one.keep([replace(result, outcome=ProbeOutcome.leaked, when=result.when + 1)])
     for attests in (one, attestor()):
         assert claim_of(attests, backend).level is Level.not_enforced

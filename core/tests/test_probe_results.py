@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import stat
@@ -14,8 +15,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from licet.backend import Descriptor, Language
+from licet.backend import Descriptor, Host, Language, Sandbox
 from licet.contract import Control, Enforcement, Level, SandboxEnforcementContract
+from licet.plan import ExecutionPlan
 from licet.probe import fingerprint as fingerprints
 from licet.probe.results import (
     INCONCLUSIVE_LIFETIME_S,
@@ -235,15 +237,29 @@ def test_several_processes_at_once_lose_nothing(tmp_path: Path) -> None:
     assert {path.suffix for path in tmp_path.iterdir()} == {".receipts", ".lock"}  # no draft is left
 
 
-def descriptor(**changes: Any) -> Descriptor:
-    return replace(
-        Descriptor("b", "1", SandboxEnforcementContract(), Language("CPython")),
-        **changes,
-    )
+class Described:
+    """A backend that is there to be described."""
+
+    def __init__(self, **changes: Any) -> None:
+        base = Descriptor("b", "1", SandboxEnforcementContract(), Language("CPython"))
+        self._descriptor = replace(base, **changes)
+
+    def describe(self) -> Descriptor:
+        return self._descriptor
+
+    async def open(self, plan: ExecutionPlan, host: Host) -> Sandbox:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        return None
+
+
+def fingerprint_of(backend: Described) -> str:
+    return fingerprints.fingerprint(backend, backend.describe())
 
 
 def test_the_fingerprint_stays_for_the_same_backend_on_the_same_host() -> None:
-    assert fingerprints.fingerprint(descriptor()) == fingerprints.fingerprint(descriptor())
+    assert fingerprint_of(Described()) == fingerprint_of(Described())
 
 
 @pytest.mark.parametrize(
@@ -262,11 +278,11 @@ def test_the_fingerprint_stays_for_the_same_backend_on_the_same_host() -> None:
     ids=str,
 )
 def test_another_backend_voids_it(change: dict[str, Any]) -> None:
-    assert fingerprints.fingerprint(descriptor(**change)) != fingerprints.fingerprint(descriptor())
+    assert fingerprint_of(Described(**change)) != fingerprint_of(Described())
 
 
 def test_each_fact_of_the_host_is_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = fingerprints.facts(descriptor())
+    facts = fingerprints.facts(described := Described(), described.describe())
     assert set(facts) >= {
         "licet",
         "attacks",
@@ -280,14 +296,35 @@ def test_each_fact_of_the_host_is_part_of_it(monkeypatch: pytest.MonkeyPatch) ->
         "namespaces",
         "privileges",
     }
-    before = fingerprints.fingerprint(descriptor())
+    before = fingerprint_of(Described())
     for name in facts:
-        if name in {"backend", "contract", "language", "opens"}:
+        if name in {"backend", "contract", "language", "opens", "code"}:
             continue
         changed = {**fingerprints._host(os.getpid(), os.geteuid()), name: "another"}
         with monkeypatch.context() as patch:
             patch.setattr(fingerprints, "_host", lambda pid, user, facts=changed: facts)
-            assert fingerprints.fingerprint(descriptor()) != before, name
+            assert fingerprint_of(Described()) != before, name
+
+
+def test_an_edit_of_the_backends_code_voids_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "edited_backend"
+    (package / "inner").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    part = package / "inner" / "part.py"
+    part.write_text("1")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.import_module("edited_backend")
+    seen = []
+    for text in ("1", "22", "22"):
+        part.write_text(text) if part.read_text() != text else None
+        fingerprints._code.cache_clear()
+        seen.append(fingerprints._code("edited_backend"))
+    assert seen[0] != seen[1] == seen[2]
+    (package / "notes.txt").touch()
+    fingerprints._code.cache_clear()
+    assert fingerprints._code("edited_backend") == seen[1]
+    assert fingerprints._code("not_there_at_all") == "unreadable"
+    fingerprints._code.cache_clear()
 
 
 def test_the_interpreter_is_bound_by_its_content(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

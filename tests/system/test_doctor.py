@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from pathlib import Path
 
@@ -110,15 +109,8 @@ def test_a_host_key_that_others_read_ends_it_too(tmp_path: Path) -> None:
     assert f"other users may read or own `{key}`" in ran.err
 
 
-def test_a_refuted_claim_is_loud_and_shown_without_harm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = tmp_path / "site" / "boaster-1.dist-info"
-    known.mkdir(parents=True)
-    (known / "METADATA").write_text("Metadata-Version: 2.1\nName: boaster\nVersion: 1\n")
-    (known / "entry_points.txt").write_text("[licet]\nboaster = liars_for_doctor\n")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(tmp_path / "site"), str(Path(__file__).parent))))
-    monkeypatch.setenv("LICET_ENABLED", "audit,policies,boaster")
+@pytest.mark.usefixtures("boaster")
+def test_a_refuted_claim_is_loud_and_shown_without_harm() -> None:
     ran = licet("doctor", timeout=120)
     assert ran.code == 1
     assert "✗ A CLAIM WAS REFUTED HERE" in ran.err

@@ -288,7 +288,7 @@ def test_receipts_are_bound_to_the_same_facts_in_every_process() -> None:
     """Nothing in a fingerprint may depend on the seed of string hashes."""
     program = (
         "from licet.probe.fingerprint import fingerprint; from licet.runtime import Runtime;"
-        "print([fingerprint(offer.descriptor) for offer in Runtime().offers()])"
+        "print([fingerprint(backend, backend.describe()) for backend in Runtime().backends])"
     )
     said = {
         subprocess.run(

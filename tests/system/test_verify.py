@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from cli import licet
 
 
@@ -16,3 +17,14 @@ def test_every_claim_of_monty_holds_here() -> None:
     assert ran.code == 0
     assert ran.json["leaked"] == 0
     assert {"held", "leaked", "inconclusive", "unclaimed", "results"} <= set(ran.json)
+
+
+@pytest.mark.usefixtures("boaster")
+def test_a_refuted_claim_fails_the_command_loudly() -> None:
+    ran = licet("backends", "verify", timeout=120)
+    assert ran.code == 1
+    assert "! `boaster` claims `network_deny`, and attack `tcp` got through here" in ran.err
+    assert "network_deny            enforced      REFUTED" in ran.out
+    assert "\x1b" not in ran.out + ran.err
+    listed = licet("backends", "list", "--json").json["backends"][0]["evidence"]
+    assert listed["refuted"]["network_deny"].startswith("refuted here by attack `tcp` on ")

@@ -26,7 +26,14 @@ from licet.errors import AuditUnavailable
 from licet.probe.attack import Attack
 from licet.probe.attacks import here
 from licet.probe.fingerprint import fingerprint
-from licet.probe.results import LIFETIME_S, NO_RECEIPTS, ProbeResult, Receipts, digest
+from licet.probe.results import (
+    LIFETIME_S,
+    NO_RECEIPTS,
+    ProbeOutcome,
+    ProbeResult,
+    Receipts,
+    digest,
+)
 from licet.probe.standing import Standing, covers, standing
 from licet.probe.store import ReceiptStore
 from licet.select import Offer, Proof
@@ -123,10 +130,37 @@ class Witness:
         """All attacks are over."""
 
 
+class _Known:
+    """A backend as it was first described, what its receipts are bound to, and those that count."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.descriptor = backend.describe()
+        self.bound_to = fingerprint(backend, self.descriptor)
+        self.receipts = NO_RECEIPTS
+        self._fresh = (0.0, 0.0)
+
+    def add(self, results: Iterable[ProbeResult], now: float, lifetime: float) -> None:
+        """Count these as well, as far as they are bound to this very backend."""
+        mine = (result for result in results if result.fingerprint == self.bound_to)
+        self._count(Receipts.of((*self.receipts, *mine)).at(now, lifetime), lifetime)
+
+    def refresh(self, now: float, lifetime: float) -> None:
+        """Count no more what is too old."""
+        if not self._fresh[0] <= now < self._fresh[1]:
+            self._count(self.receipts.at(now, lifetime), lifetime)
+
+    def _count(self, receipts: Receipts, lifetime: float) -> None:
+        if set(receipts) != set(self.receipts):
+            self.receipts = receipts
+        self._fresh = self.receipts.span(lifetime)
+
+
 class Attestor:
     """The receipts of one process, and what it takes to make those that are missing; for any loop and thread.
 
-    `lifetime` is how long a receipt counts, in seconds. `attacks` replace those that are built in.
+    A backend is described once: what it says of itself later changes nothing. `lifetime` is how long a
+    receipt counts, in seconds. `attacks` replace those that are built in.
     """
 
     def __init__(
@@ -142,40 +176,29 @@ class Attestor:
         self._attacks = attacks
         self._clock = clock
         self._guard = threading.Lock()
-        self._known: dict[tuple[Descriptor, int], str] = {}
-        self._receipts = NO_RECEIPTS
-        self._fresh = (0.0, 0.0)
+        self._all_known: dict[tuple[int, int], _Known] = {}
         self._under_way: Future[None] | None = None
 
-    def receipts(self, descriptors: Iterable[Descriptor]) -> Receipts:
-        """The receipts that count now; the same object for as long as nothing changes. Attacks nothing."""
+    def _known(self, backend: Backend) -> _Known:
         user = os.geteuid() if hasattr(os, "geteuid") else 0
-        for descriptor in descriptors:
-            if (descriptor, user) not in self._known:
-                self._load(descriptor, user)
-        now = self._clock()
-        if not self._fresh[0] <= now < self._fresh[1]:
+        key = id(backend), user  # what is known holds the backend, so that no other can have its id
+        if (known := self._all_known.get(key)) is None:
+            known = _Known(backend)
+            known.add(self._store.load(known.bound_to), self._clock(), self._lifetime)
             with self._guard:
-                self._count(self._receipts.at(now, self._lifetime))
-        return self._receipts
-
-    def _load(self, descriptor: Descriptor, user: int) -> None:
-        bound_to = fingerprint(descriptor)
-        stored = self._store.load(bound_to)
+                known = self._all_known.setdefault(key, known)
         with self._guard:
-            self._known[descriptor, user] = bound_to
-            self._count(Receipts.of((*self._receipts, *stored)).at(self._clock(), self._lifetime))
+            known.refresh(self._clock(), self._lifetime)
+        return known
 
-    def _count(self, receipts: Receipts) -> None:
-        """Count these from now on, until the first of them is too old."""
-        if set(receipts.results.values()) != set(self._receipts.results.values()):
-            self._receipts = receipts
-        self._fresh = self._receipts.span(self._lifetime)
+    def receipts(self, backend: Backend) -> Receipts:
+        """The receipts that count now; the same object for as long as nothing changes. Attacks nothing."""
+        return self._known(backend).receipts
 
-    def offers(self, descriptors: Sequence[Descriptor]) -> tuple[Offer, ...]:
-        """`descriptors` as the receipts of this host have them. Attacks nothing."""
-        receipts = self.receipts(descriptors)
-        return tuple(offer(descriptor, receipts, self._attacks) for descriptor in descriptors)
+    def offers(self, backends: Iterable[Backend]) -> tuple[Offer, ...]:
+        """`backends` as the receipts of this host have them. Attacks nothing."""
+        found = [self._known(backend) for backend in backends]
+        return tuple([offer(known.descriptor, known.receipts, self._attacks) for known in found])
 
     async def ensure(
         self, backend: Backend, controls: Collection[Control], witness: Witness | None = None
@@ -197,7 +220,7 @@ class Attestor:
                 await asyncio.shield(asyncio.wrap_future(first))
                 continue
             try:
-                await self._attack(backend, lacking, witness or Witness())
+                await self._attack(self._known(backend), lacking, witness or Witness())
                 break
             finally:
                 with self._guard:
@@ -205,30 +228,38 @@ class Attestor:
                 mine.set_result(None)
 
     def _lacking(self, backend: Backend, controls: Collection[Control]) -> tuple[Attack, ...]:
-        descriptor = backend.describe()
-        if descriptor.unavailable is not None:
+        known = self._known(backend)
+        if known.descriptor.unavailable is not None:
             return ()
-        return missing(descriptor, controls, self.receipts((descriptor,)), self._attacks)
+        return missing(known.descriptor, controls, known.receipts, self._attacks)
 
-    async def _attack(self, backend: Backend, attacks: tuple[Attack, ...], witness: Witness) -> None:
+    async def _attack(self, known: _Known, attacks: tuple[Attack, ...], witness: Witness) -> None:
         # imported by whoever attacks: a run that has its receipts does without
         from licet.probe.prober import Prober
         from licet.probe.scene import Scene
 
-        descriptor = backend.describe()
-        await witness.before(descriptor, attacks)
+        await witness.before(known.descriptor, attacks)
         async with Scene() as scene:
-            pairs = [(backend, attack) for attack in attacks]
-            results = await Prober(scene).probe_all(pairs, witness.result)
-        await witness.after(descriptor, results)
+            pairs = [(known.backend, attack) for attack in attacks]
+            made = await Prober(scene).probe_all(pairs, witness.result)
+        results = [_bound(result, known.bound_to) for result in made]
+        await witness.after(known.descriptor, results)
         self.keep(results)
 
     def keep(self, results: Iterable[ProbeResult]) -> None:
         """Count new results from now on."""
         results = tuple(results)
-        with contextlib.suppress(
-            AuditUnavailable
-        ):  # a state directory that can't be written costs time alone
+        # a state directory that can't be written costs time alone
+        with contextlib.suppress(AuditUnavailable):
             self._store.add(results)
         with self._guard:
-            self._count(Receipts.of((*self._receipts, *results)))
+            for known in self._all_known.values():
+                known.add(results, self._clock(), self._lifetime)
+
+
+def _bound(result: ProbeResult, fingerprint: str) -> ProbeResult:
+    """A result for what was to be attacked; one on a backend that describes itself anew decides nothing."""
+    if result.fingerprint == fingerprint:
+        return result
+    reason = "the backend says something else of itself than before"
+    return replace(result, outcome=ProbeOutcome.inconclusive, reason=reason, fingerprint=fingerprint)

@@ -29,7 +29,7 @@ from licet.backend import Backend, Outcome, Termination
 from licet.conclude import Prepared
 from licet.contract import Control
 from licet.decide import Decision, decide
-from licet.errors import AuditUnavailable, BackendError, LaunchFailed
+from licet.errors import AuditUnavailable, BackendError, LaunchFailed, UsageError
 from licet.evidence import Attestor
 from licet.host import Digest, RunHost
 from licet.logbook import Gaps, Logbook
@@ -84,6 +84,7 @@ class Runtime:
         Raises:
             InvalidPolicy: the policy or one of its bounds is missing or wrong.
             InvalidSettings: the settings are wrong.
+            UsageError: two of `backends` have one name.
         """
         name = os.fspath(policy)
         beside = directory_of(name)
@@ -94,7 +95,8 @@ class Runtime:
         self.stack: PolicyStack = load_stack(name, source, sealed=self._sealed())
         self.backends = tuple(backends) if backends is not None else self.plugins.backends()
         self._by_name = {backend.describe().name: backend for backend in self.backends}
-        self._descriptors = tuple(backend.describe() for backend in self.backends)
+        if len(self._by_name) < len(self.backends):
+            raise UsageError("two of these backends have one name", advice="give each a name of its own")
         self._attestor = Attestor()
         self._progress = progress
         self._logbook = Logbook(self._open_log, lent=log)
@@ -110,7 +112,7 @@ class Runtime:
 
     def offers(self) -> tuple[Offer, ...]:
         """Every backend, its contract as the receipts of this host have it; attacks nothing."""
-        return self._attestor.offers(self._descriptors)
+        return self._attestor.offers(self.backends)
 
     def decide(self, request: ExecutionRequest | str | bytes, **fields: Any) -> Explanation:
         """Decide and select without running or recording anything.

@@ -3,7 +3,8 @@
 Rules this module keeps:
 
 - what can't be read is written down as such: it then differs from what could be read before;
-- the binary of the interpreter is bound by its content; it is read again only if the file has changed.
+- the binary of the interpreter is bound by its content; the code of licet and of the backend by size and time
+  of change of each of its files, so that an edit voids what was proved before it.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from licet.backend import Descriptor
+from licet.backend import Backend, Descriptor
 
 if TYPE_CHECKING:
     from licet.probe.attack import Attack
@@ -30,15 +32,16 @@ _MARKERS = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container")
 _STATUS = ("CapEff", "CapBnd", "NoNewPrivs", "Seccomp", "Seccomp_filters")
 
 
-def fingerprint(descriptor: Descriptor) -> str:
-    """The digest of this host, this user, this licet, and the backend as it describes itself."""
-    return _digest(facts(descriptor))
+def fingerprint(backend: Backend, descriptor: Descriptor) -> str:
+    """The digest of this host, this user, this licet, and the backend: its code and its description."""
+    return _digest(facts(backend, descriptor))
 
 
-def facts(descriptor: Descriptor) -> dict[str, str]:
+def facts(backend: Backend, descriptor: Descriptor) -> dict[str, str]:
     """What `fingerprint` digests, by name."""
     user = os.geteuid() if hasattr(os, "geteuid") else 0
-    return {**_host(os.getpid(), user), **_backend(descriptor)}
+    code = {"code": f"{_code('licet')} {_code(type(backend).__module__.partition('.')[0])}"}
+    return {**_host(os.getpid(), user), **_backend(descriptor), **code}
 
 
 def _backend(descriptor: Descriptor) -> dict[str, str]:
@@ -82,6 +85,31 @@ def _spelled(attack: Attack) -> str:
     """All that an attack is, the same in every process: the order of a set is not."""
     content = {field.name: getattr(attack, field.name) for field in fields(attack)}
     return repr({name: sorted(v) if isinstance(v, frozenset) else v for name, v in content.items()})
+
+
+@cache
+def _code(package: str) -> str:
+    """The digest of names, sizes and times of change of all files of a package that hold code."""
+    origin = getattr(sys.modules.get(package), "__file__", None)
+    if origin is None:
+        return _UNREADABLE
+    whole = Path(origin).name == "__init__.py"
+    found = sorted(_files(os.path.dirname(origin)) if whole else _stat(origin))  # noqa: PTH120 - many files
+    return hashlib.sha256("\n".join(found).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _files(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from () if entry.name == "__pycache__" else _files(entry.path)
+            elif entry.name.endswith((".py", ".so", ".pyd")):
+                yield from _stat(entry.path)
+
+
+def _stat(path: str) -> Iterator[str]:
+    found = os.stat(path)  # noqa: PTH116 - as above
+    yield f"{path} {found.st_size} {found.st_mtime_ns}"
 
 
 def _user() -> str:

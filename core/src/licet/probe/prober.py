@@ -109,7 +109,7 @@ class Prober:
             reason=reason,
             when=time.time(),
             duration=time.monotonic() - began,
-            fingerprint=fingerprint(descriptor),
+            fingerprint=fingerprint(backend, descriptor),
         )
         certain = replace(trial, pressed=True)
         by_time = outcome is ProbeOutcome.leaked and (
