@@ -1,5 +1,6 @@
 """Contracts: what a claim is worth against what is asked."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -111,3 +112,17 @@ def test_raising_a_requirement_never_loosens(
     weaker, stronger = sorted((one, other), key=ORDER.index)
     if contract.satisfies({control: Requirement(weaker, "", evidence)}):
         assert contract.satisfies({control: Requirement(stronger, "", evidence)})
+
+
+def test_isolation_counts_claims_as_far_as_they_are_proved() -> None:
+    proved = Enforcement(Level.enforced, "language", evidence=Evidence.probed)
+    contract = SandboxEnforcementContract(
+        filesystem_read_deny=proved,
+        filesystem_write_deny=proved,
+        network_deny=proved,
+        separate_kernel=Enforcement(Level.enforced, "separate_kernel"),
+    )
+    assert contract.isolation == contract.isolation_by(Evidence.declared) == "separate_kernel"
+    assert contract.isolation_by(Evidence.probed) == "language"
+    half = replace(contract, network_deny=replace(proved, evidence=Evidence.declared))
+    assert half.isolation_by(Evidence.probed) == "none"

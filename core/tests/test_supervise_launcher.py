@@ -106,6 +106,15 @@ def test_runs_of_other_environments_directories_and_interpreters_share_it(
         ]
 
 
+def test_runs_that_share_nothing_get_different_keepers(launcher: Launcher) -> None:
+    start(launcher, "1")
+    mine = [value(launcher, PARENT, sharing="a") for _ in range(2)]
+    other = value(launcher, PARENT, sharing="b")
+    assert mine[0] == mine[1] != other
+    assert value(launcher, PARENT, sharing="a") == mine[0]  # it has waited meanwhile
+    assert value(launcher, PARENT, sharing="b") == other
+
+
 STATE = """
 import os, signal
 fds = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]

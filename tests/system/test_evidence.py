@@ -202,7 +202,7 @@ def test_what_is_denied_or_broken_attacks_nothing() -> None:
 def test_a_run_that_is_cancelled_while_it_proves_leaves_no_receipt_and_the_next_one_proves_anew() -> None:
     async def play() -> tuple[int, object]:
         begun = asyncio.Event()
-        async with Runtime(progress=lambda result: begun.set()) as runtime:
+        async with Runtime(log=log, progress=lambda result: begun.set()) as runtime:
             first = asyncio.create_task(runtime.run("1"))
             await begun.wait()
             first.cancel()
@@ -211,7 +211,11 @@ def test_a_run_that_is_cancelled_while_it_proves_leaves_no_receipt_and_the_next_
             proofs = sum(len(offer.proofs) for offer in runtime.offers())
             return proofs, (await runtime.run("2")).value
 
+    log = MemoryLog()
     assert asyncio.run(play()) == (0, 2)
+    assert kinds(log)[:4] == ["request", "decision", "probe before", "result after"]
+    ended = bodies(log, "result")[0]
+    assert (ended["termination"], ended["executed"]) == ("cancelled", False)
 
 
 @pytest.mark.usefixtures("nothing_proved")

@@ -19,6 +19,13 @@ def test_every_claim_of_monty_holds_here() -> None:
     assert {"held", "leaked", "inconclusive", "unclaimed", "results"} <= set(ran.json)
 
 
+def test_nothing_to_attack_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LICET_ENABLED", "audit,policies")
+    ran = licet("backends", "verify")
+    assert (ran.code, ran.out) == (2, "")
+    assert "there is nothing to attack: no backend is enabled" in ran.err
+
+
 @pytest.mark.usefixtures("boaster")
 def test_a_refuted_claim_fails_the_command_loudly() -> None:
     ran = licet("backends", "verify", timeout=120)

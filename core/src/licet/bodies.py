@@ -24,7 +24,7 @@ from licet.policy import PolicyStack
 from licet.request import NormalizedRequest
 from licet.result import Output, Protection
 from licet.screen import VERSION as SCREEN_VERSION
-from licet.select import Selection
+from licet.select import Chosen, Selection
 
 if TYPE_CHECKING:
     from licet.probe.attack import Attack
@@ -141,13 +141,13 @@ def authorization(authorized: Authorization) -> dict[str, Any]:
     return {"state": authorized.state, "reason": authorized.reason}
 
 
-def execution(plan: ExecutionPlan, backend_version: str) -> dict[str, Any]:
+def execution(plan: ExecutionPlan, chosen: Chosen) -> dict[str, Any]:
     """What is about to run, and what the sandbox claims to enforce."""
     return {
         "backend": plan.backend,
-        "version": backend_version,
+        "version": chosen.descriptor.version,
         "plan_digest": plan.plan_digest,
-        "isolation": plan.contract.isolation,
+        "isolation": chosen.isolation,
         "contract": plan.contract.digest,
         "claimed": plan.contract.levels,
         "opened": plan.opened,

@@ -84,7 +84,7 @@ def finished(
         exit_code=outcome.exit_code,
         error=outcome.error,
         decision=prepared.explanation,
-        backend=BackendUsed(plan.backend, chosen.descriptor.version, plan.contract.isolation),
+        backend=BackendUsed(plan.backend, chosen.descriptor.version, chosen.isolation),
         contract=plan.contract,
         usage=outcome.usage,
         changes=prepared.request.changes,

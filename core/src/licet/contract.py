@@ -182,12 +182,17 @@ class SandboxEnforcementContract:
     @property
     def isolation(self) -> str:
         """The weakest boundary that keeps code from files and network; `none` if there is no such wall."""
-        if self.separate_kernel.level is Level.enforced:
+        return self.isolation_by(Evidence.declared)
+
+    def isolation_by(self, evidence: Evidence) -> str:
+        """The same, from claims alone that rest on so much evidence."""
+        wall = Requirement(Level.enforced, "", evidence)
+        if self.separate_kernel.level is Level.enforced and self.separate_kernel.reaches(wall):
             return "separate_kernel"
         walls = (self.filesystem_read_deny, self.filesystem_write_deny, self.network_deny)
-        if any(wall.level.rank < Level.enforced.rank for wall in walls):
+        if not all(claim.reaches(wall) for claim in walls):
             return "none"
-        return min((wall.boundary for wall in walls), key=_BOUNDARY_ORDER.index)
+        return min((claim.boundary for claim in walls), key=_BOUNDARY_ORDER.index)
 
     def as_json(self) -> dict[str, Any]:
         """The form of `--json`: a mapping a control, and the digest."""

@@ -11,11 +11,11 @@ Rules this module keeps:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -29,6 +29,7 @@ from licet.backend import Backend, Outcome, Termination
 from licet.conclude import Prepared
 from licet.contract import Control
 from licet.decide import Decision, decide
+from licet.digests import HostDigest, no_digest
 from licet.errors import AuditUnavailable, BackendError, LaunchFailed, UsageError
 from licet.evidence import Attestor
 from licet.host import Digest, RunHost
@@ -40,7 +41,7 @@ from licet.plugins import Plugins
 from licet.policy import MANAGED, PolicySource, PolicyStack, load_stack
 from licet.portal import Portal
 from licet.probe.results import Progress
-from licet.record import AuditLog, UnavailableLog
+from licet.record import AuditLog, Kind, UnavailableLog
 from licet.report import Explanation, explain
 from licet.request import CodeNeeds, ExecutionRequest, NormalizedRequest, Violation, as_request
 from licet.result import ExecutionResult
@@ -78,7 +79,8 @@ class Runtime:
     ) -> None:
         """Load `policy` (a file, or `licet:PACK`).
 
-        `log` and `backends` replace those of the plugins, for programs that bring their own. `progress` hears
+        `log` and `backends` replace those of the plugins, for programs that bring their own; the log stays
+        theirs, the backends are closed with the runtime. `progress` hears
         of each attack that is made for evidence.
 
         Raises:
@@ -101,7 +103,7 @@ class Runtime:
         self._progress = progress
         self._logbook = Logbook(self._open_log, lent=log)
         self._gaps = Gaps(self.state_path if log is None else None)
-        self._key: bytes | None = None
+        self._digest = HostDigest()
         self._running = Running()
         self._portal = Portal()
 
@@ -124,7 +126,7 @@ class Runtime:
         try:
             return self._prepare(asked, self._digest).explanation
         except AuditUnavailable:  # without a key, all can be said but the digest of the plan
-            return replace(self._prepare(asked, _no_digest).explanation, plan_digest=None)
+            return replace(self._prepare(asked, no_digest).explanation, plan_digest=None)
 
     async def run(self, request: ExecutionRequest | str | bytes, **fields: Any) -> ExecutionResult:
         """Run code if policy lets it, and say how it went.
@@ -136,10 +138,10 @@ class Runtime:
         asked = as_request(request, fields)
         keyless: AuditUnavailable | None = None
         try:
-            self._host_key()
+            self._digest.key()
         except AuditUnavailable as problem:
             keyless = problem
-        digest = _no_digest if keyless else self._digest
+        digest = no_digest if keyless else self._digest
         if len(asked.code) < _LARGE_CODE:
             prepared = self._prepare(asked, digest)
         else:
@@ -169,7 +171,11 @@ class Runtime:
         from licet.probe import verify
         from licet.probe.attacks import here
 
-        wanted = [b for name, b in self._by_name.items() if names is None or name in names]
+        wanted = [
+            backend
+            for name, backend in self._by_name.items()
+            if (names is None or name in names) and backend.describe().unavailable is None
+        ]
         async with self._attacking() as witness:
             for backend in wanted:
                 await witness.before(backend.describe(), here())
@@ -187,7 +193,7 @@ class Runtime:
             AuditUnavailable: nothing can be recorded here, neither attacks nor runs.
             RuntimeClosed: the runtime was closed.
         """
-        self._host_key()
+        self._digest.key()
         async with self._attacking() as witness:
             for backend in self.backends:
                 if backend.describe().unavailable is None:
@@ -269,7 +275,12 @@ class Runtime:
         trail.step("decision", bodies.decision(prepared.decision, self.stack))
         refusal = conclude.refusal(prepared)
         if refusal is None:
-            prepared = await self._proved(prepared, trail)
+            try:
+                prepared = await self._proved(prepared, trail)
+            except asyncio.CancelledError:
+                body = bodies.refusal(Termination.cancelled, "cancelled while its sandbox was attacked")
+                await asyncio.shield(_last(trail, "result", body))
+                raise
         trail.step("selection", bodies.selection(prepared.selection))
         if refusal is None:
             refusal = _unauthorized(prepared, trail)
@@ -281,7 +292,7 @@ class Runtime:
         assert chosen is not None
         plan = self._plan(prepared, chosen, trail.run_id)
         host = RunHost(plan, prepared.request, self.stack, trail, self._digest)
-        trail.step("execution", bodies.execution(plan, chosen.descriptor.version), phase="before")
+        trail.step("execution", bodies.execution(plan, chosen), phase="before")
         try:
             await trail.commit()
             outcome = await self._execute(plan, host)
@@ -354,6 +365,9 @@ class Runtime:
         with self._running.one(), self._trail(log, span=telemetry.VERIFY) as trail:
             try:
                 yield TrailWitness(trail, self._progress)
+            except asyncio.CancelledError:
+                await asyncio.shield(_last(trail, "probe", {"interrupted": True}))
+                raise
             finally:
                 if trail.log_failed:
                     await self._logbook.give_up(log)
@@ -365,27 +379,16 @@ class Runtime:
     def _open_log(self) -> AuditLog:
         return self.plugins.audit_log(states.open_state(self.state_path))
 
-    def _digest(self, name: str, content: bytes) -> str:
-        # most parts of most requests are small and the same: limits, directory, an empty input
-        digest = _small_digest if len(content) <= 256 else states.digest
-        return digest(self._host_key(), name.encode(), content)
-
-    def _host_key(self) -> bytes:
-        if self._key is None:
-            self._key = states.host_key()
-        return self._key
-
     def _sealed(self) -> tuple[Path, ...]:
         users = states.user_state_path()
         return (self.state_path, users) if users is not None else (self.state_path,)
 
 
-def _no_digest(name: str, content: bytes) -> str:
-    """Stands for digests where there is no key to make them with, and nothing is recorded."""
-    return ""
-
-
-_small_digest = lru_cache(maxsize=512)(states.digest)
+async def _last(trail: Trail, kind: Kind, body: Mapping[str, Any]) -> None:
+    """Record how something ended that was cancelled."""
+    trail.step(kind, body, phase="after")
+    with contextlib.suppress(AuditUnavailable):  # then the next start tells
+        await trail.commit()
 
 
 def _unauthorized(prepared: Prepared, trail: Trail) -> tuple[Termination, str] | None:

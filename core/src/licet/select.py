@@ -84,6 +84,13 @@ class Chosen:
     missing: tuple[Control, ...] = ()
     proof: Proof | None = None
 
+    @property
+    def isolation(self) -> str:
+        """How far the code is kept away, as far as that is proved as well as was asked for."""
+        asked = max((r.evidence for r in self.requirements.values()), key=lambda evidence: evidence.rank)
+        evidence = Evidence.declared if self.missing else asked
+        return self.descriptor.sandbox_enforcement_contract.isolation_by(evidence)
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:

@@ -3,7 +3,7 @@
 Rules this module keeps:
 
 - an attack is an effect: its `before` record is durable before it begins, and a receipt counts only once its
-  `after` record is;
+  `after` record is, unless policy says `best_effort`: then the gap is recorded, as for every effect;
 - a claim that an attack refutes is told at once, whether or not anybody asked for it.
 """
 

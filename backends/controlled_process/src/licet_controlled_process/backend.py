@@ -97,6 +97,7 @@ def _spec(plan: ExecutionPlan) -> supervise.Spec:
         cpu_time=limits.cpu_time,
         memory=limits.memory,
         confine_signals=supervise.can_confine_signals(),
+        sharing=f"{plan.tenant}\0{plan.policy_class}",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +11,7 @@ from licet import units
 from licet.errors import UsageError
 
 if TYPE_CHECKING:
+    from licet.backend import Descriptor
     from licet.contract import Control, Enforcement
     from licet.probe.verification import Report, Verdict
     from licet.select import Offer
@@ -87,25 +88,26 @@ def verify_backends(name: str | None, as_json: bool) -> int:
     Each attack has an unrestricted twin that must succeed, and an allowed act that must still work.
 
     \b
-    Exit codes: 0 all claims held · 1 a claim was refuted · 2 usage
+    Exit codes: 0 all claims held, but for what is told as inconclusive · 1 a claim was refuted · 2 usage, or
+    nothing to attack
     """
     import asyncio
 
     from licet.cli.progress import AttackProgress
-    from licet.cli.terminal import put_heading, put_json, put_table, say
+    from licet.cli.terminal import put_heading, put_json, put_table, say, warn
     from licet.probe.attacks import here
     from licet.runtime import Runtime
 
     with AttackProgress() as progress:
         runtime = Runtime(progress=progress)
-        known = [backend.describe().name for backend in runtime.backends]
-        if name is not None and name not in known:
-            raise _unknown(name, known)
-        progress.expect(len(here()) * (1 if name else len(known)))
+        for problem in runtime.plugins.problems:
+            warn(problem)
+        wanted = _to_attack([backend.describe() for backend in runtime.backends], name)
+        progress.expect(len(here()) * len(wanted))
 
         async def attack() -> Report:
             async with runtime:
-                return await runtime.verify(None if name is None else {name})
+                return await runtime.verify(wanted)
 
         report = asyncio.run(attack())
     if as_json:
@@ -119,7 +121,28 @@ def verify_backends(name: str | None, as_json: bool) -> int:
             f"{report.held} held · {report.leaked} refuted a claim · {report.inconclusive} inconclusive · "
             f"{report.unclaimed} on what nobody claims"
         )
+        if report.inconclusive:
+            say("what is inconclusive counts as not enforced; a quieter machine may decide it")
     return 1 if report.leaked else 0
+
+
+def _to_attack(found: Sequence[Descriptor], name: str | None) -> list[str]:
+    """The backends that can be attacked: `name`, or all.
+
+    Raises:
+        UsageError: there is nothing to attack.
+    """
+    if name is not None and name not in {one.name for one in found}:
+        raise _unknown(name, (one.name for one in found))
+    named = [one for one in found if name in (None, one.name)]
+    usable = [one.name for one in named if one.unavailable is None]
+    if not usable:
+        why = "; ".join(f"`{one.name}` can't run here: {one.unavailable}" for one in named)
+        raise UsageError(
+            f"there is nothing to attack: {why or 'no backend is enabled'}",
+            advice="enable a backend that can run here; `licet doctor` tells what this host can hold",
+        )
+    return usable
 
 
 def _standings(report: Report, backend: str) -> Iterable[tuple[str, ...]]:

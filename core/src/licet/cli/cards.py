@@ -20,7 +20,7 @@ from licet.contract import Evidence
 from licet.policy import PolicyStack
 from licet.report import Explanation
 from licet.request import Change
-from licet.result import ExecutionResult
+from licet.result import ExecutionResult, Protection
 from licet.select import Chosen
 
 _REFUSALS = (Termination.policy_denied, Termination.approval_denied, Termination.no_backend)
@@ -151,7 +151,7 @@ def _used(result: ExecutionResult) -> Iterable[tuple[str, str]]:
         return
     chosen = result.decision.selection.chosen if result.decision else None
     grounds = _grounds(chosen) if chosen else "as declared by the backend"
-    seen = ", read back this run" if result.protection.observed else ""
+    seen = _read_back(result.protection, chosen) if chosen else ""
     yield "sandbox", f"{result.backend.name}, {_walls(result.backend.isolation)}, {grounds}{seen}"
     usage = result.usage
     parts = [units.show_duration(usage.wall_time)]
@@ -173,6 +173,13 @@ def _changes(changes: Iterable[Change]) -> Iterable[tuple[str, str]]:
             name = change.field.removeprefix("limits.")
             requested, effective = amounts.limit(name, requested), amounts.limit(name, effective)
         yield "changed", f"{change.field}: {requested} → {effective}, {change.reason}"
+
+
+def _read_back(protection: Protection, chosen: Chosen) -> str:
+    """How many of the controls that were asked for the system showed something of."""
+    asked = len(chosen.requirements)
+    seen = asked - len(protection.unknown)
+    return f", {seen} of {asked} controls read back" if seen else ""
 
 
 def _walls(isolation: str) -> str:
@@ -211,7 +218,7 @@ def sandbox(explanation: Explanation) -> str:
     """The sandbox that was chosen, its walls, and what they rest on."""
     chosen = explanation.selection.chosen
     assert chosen is not None
-    walls = _walls(chosen.descriptor.sandbox_enforcement_contract.isolation)
+    walls = _walls(chosen.isolation)
     return f"{chosen.descriptor.name}, {walls}, {_grounds(chosen)}"
 
 

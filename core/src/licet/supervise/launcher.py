@@ -6,6 +6,7 @@ Rules this module keeps:
   is started for it, with its own environment, hash seed and address space;
 - a keeper waits only after its run ended by itself with no descendant left, only if the code could not reach
   it, and is used only while it is what a child of this process would be that was started now;
+- runs of different `Spec.sharing` never get the same keeper;
 - no keeper outlives `close`, this process, or an idle time; none is started to wait before a second run.
 """
 
@@ -44,36 +45,42 @@ class Launcher:
         self._owner = os.getpid()
         self._lock = threading.Lock()
         self._used = float("-inf")
-        self._lasting: dict[Keeper, object] = {}
+        self._lasting: dict[Keeper, tuple[object, str]] = {}
         self._waiting: list[Keeper] = []
         weakref.finalize(self, _dismiss, self._waiting, self._owner)
 
-    def find(self, ends: Ends) -> Keeper | None:
-        """Return a keeper that was given `ends`; None if the run has to start one of its own."""
+    def find(self, ends: Ends, sharing: str = "") -> Keeper | None:
+        """Return a keeper that was given `ends`; None if the run has to start one of its own.
+
+        Only runs of equal `sharing` get the same keeper.
+        """
         if self._owner != os.getpid():
             self._disown()
         lately = time.monotonic() - self._used < self._idle
         if self._closed or not (lately or self._waiting):
             return None
         inherited = inheritance()
-        while (keeper := self._pick(inherited)) is not None:
+        while (keeper := self._pick(inherited, sharing)) is not None:
             if keeper.ask(ends):
                 return keeper
             self.part(keeper, well=False)
-        return self._start(ends, inherited)
+        return self._start(ends, inherited, sharing)
 
-    def _pick(self, inherited: object) -> Keeper | None:
+    def _pick(self, inherited: object, sharing: str) -> Keeper | None:
         """Return who waited last; send away who can't be used."""
         with self._lock:
-            unfit = [one for one in self._waiting if self._lasting[one] != inherited or not one.is_alive()]
+            unfit = [one for one in self._waiting if self._lasting[one][0] != inherited or not one.is_alive()]
             self._waiting[:] = [one for one in self._waiting if one not in unfit]
-            picked = self._waiting.pop() if self._waiting else None
+            fit = [one for one in self._waiting if self._lasting[one][1] == sharing]
+            picked = fit[-1] if fit else None
+            if picked is not None:
+                self._waiting.remove(picked)
             for one in unfit:
                 del self._lasting[one]
         _dismiss(unfit, self._owner)
         return picked
 
-    def _start(self, ends: Ends, inherited: object) -> Keeper | None:
+    def _start(self, ends: Ends, inherited: object, sharing: str) -> Keeper | None:
         """Start a keeper that lasts, if there is room for one."""
         with self._lock:
             if len(self._lasting) >= MOST:
@@ -82,7 +89,7 @@ class Launcher:
                 keeper = Keeper(sys.executable, {}, ends, self._idle)
             except OSError:
                 return None
-            self._lasting[keeper] = inherited
+            self._lasting[keeper] = inherited, sharing
         return keeper
 
     def part(self, keeper: Keeper, *, well: bool) -> None:

@@ -134,7 +134,7 @@ class _Run:
             self.wires.listen(self.stop.fileno(), self._on_stop)
 
     def _find_keeper(self, ends: Ends) -> Keeper:
-        keeper = self.launcher.find(ends) if self.launcher is not None else None
+        keeper = self.launcher.find(ends, self.spec.sharing) if self.launcher is not None else None
         if keeper is not None:
             self.taken = keeper.fresh
             self.take_until = None if keeper.fresh else time.monotonic() + PATIENCE

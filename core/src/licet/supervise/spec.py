@@ -59,7 +59,8 @@ class Spec:
     `workdir` is an absolute path without a symbolic link on it, or nothing is started.
     `cpu_time` (rounded up to whole seconds) and `memory` (address space) bound each process of the run, not
     their sum. `confine_signals` demands the kernel's wall round the run, see `licet.supervise.kernel`; a
-    run that can't have it is not started. `interpreter` also runs the keeper, whatever is run.
+    run that can't have it is not started. `interpreter` also runs the keeper, whatever is run. One keeper may
+    supervise two runs, one after the other, only if their `sharing` is equal.
     """
 
     work: Snippet | Program
@@ -71,6 +72,7 @@ class Spec:
     memory: int | None = None
     confine_signals: bool = False
     interpreter: str = INTERPRETER
+    sharing: str = ""
 
 
 @dataclass(frozen=True, slots=True)

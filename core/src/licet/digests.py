@@ -1,0 +1,40 @@
+"""Digests of content under the host's key, so that what was erased can't be guessed from them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from licet import state
+
+_SMALL = 256  # bytes up to which a digest is remembered
+
+
+class HostDigest:
+    """Call it with the name of a part and its bytes; the key is made at its first use."""
+
+    def __init__(self) -> None:
+        self._key: bytes | None = None
+
+    def key(self) -> bytes:
+        """The host's key.
+
+        Raises:
+            AuditUnavailable: it can't be read, nor made.
+        """
+        if self._key is None:
+            self._key = state.host_key()
+        return self._key
+
+    def __call__(self, name: str, content: bytes) -> str:
+        """The digest of `content` as the part `name`."""
+        # most parts of most requests are small and the same: limits, directory, an empty input
+        digest = _remembered if len(content) <= _SMALL else state.digest
+        return digest(self.key(), name.encode(), content)
+
+
+_remembered = lru_cache(maxsize=512)(state.digest)
+
+
+def no_digest(name: str, content: bytes) -> str:
+    """Stands for digests where there is no key to make them with, and nothing is recorded."""
+    return ""
