@@ -99,7 +99,7 @@ def finished(
 
 def protected(outcome: Outcome, chosen: Chosen) -> Protection:
     """What was seen of the protection of a run, and of which controls nothing was."""
-    unknown = tuple(control.value for control in chosen.requirements if control.value not in outcome.observed)
+    unknown = tuple(name for name in chosen.levels if name not in outcome.observed)
     return Protection(outcome.configured, outcome.observed, unknown)
 
 

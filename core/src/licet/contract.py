@@ -125,7 +125,8 @@ class SandboxEnforcementContract:
     """One field a control; whatever is left out is not enforced.
 
     `digest` covers every claim with mechanism, gaps and evidence; `levels` are the bare levels by name, and
-    `levels_digest` covers those alone.
+    `levels_digest` covers those alone. `isolation` is the weakest boundary that keeps code from files and
+    network; `none` if there is no such wall.
     """
 
     shell_execution: Enforcement = _NOTHING
@@ -155,6 +156,7 @@ class SandboxEnforcementContract:
     digest: str = field(init=False, compare=False)
     levels: Mapping[str, str] = field(init=False, compare=False)
     levels_digest: str = field(init=False, compare=False)
+    isolation: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         claims = {control.value: self[control] for control in Control}
@@ -162,6 +164,7 @@ class SandboxEnforcementContract:
         object.__setattr__(self, "levels", plain_body(levels))  # every run records them
         object.__setattr__(self, "digest", _hash({name: asdict(claim) for name, claim in claims.items()}))
         object.__setattr__(self, "levels_digest", _hash(levels))
+        object.__setattr__(self, "isolation", self._isolation())
 
     def __getitem__(self, control: Control) -> Enforcement:
         found: Enforcement = getattr(self, control.value)
@@ -179,9 +182,7 @@ class SandboxEnforcementContract:
             if not self[control].reaches(asked)
         )
 
-    @property
-    def isolation(self) -> str:
-        """The weakest boundary that keeps code from files and network; `none` if there is no such wall."""
+    def _isolation(self) -> str:
         if self.separate_kernel.level is Level.enforced:
             return "separate_kernel"
         walls = (self.filesystem_read_deny, self.filesystem_write_deny, self.network_deny)

@@ -42,7 +42,7 @@ def canonical(value: Any) -> bytes:
 
 
 class Plain(dict[str, Any]):
-    """Content that `plain_body` made, so that it need not be checked again."""
+    """Content that `plain_body` made, so that it need not be checked again; records share it."""
 
 
 def plain_body(body: Mapping[str, Any]) -> Plain:
@@ -51,7 +51,7 @@ def plain_body(body: Mapping[str, Any]) -> Plain:
     Numbers with a fraction and huge ones become text, characters that UTF-8 can't hold or that could pass
     for the end of a line become escapes, values become mappings of their fields.
     """
-    return Plain(_plain_mapping(body))
+    return body if type(body) is Plain else Plain(_plain_mapping(body))
 
 
 def _plain_mapping(content: Mapping[Any, Any]) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _plain(value: Any) -> Any:
     if kind is dict:
         return _plain_mapping(value)
     if kind is tuple or kind is list:
-        return [_plain(inner) for inner in value]
+        return [inner if type(inner) is str and inner.isascii() else _plain(inner) for inner in value]
     return _plain_of_other(value, kind)
 
 

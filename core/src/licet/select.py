@@ -19,12 +19,13 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from licet.backend import Descriptor, Language
-from licet.contract import Blocker, Control, Evidence, Level, Requirement
+from licet.contract import Blocker, Control, Evidence, Requirement
 from licet.decide import Decision
+from licet.plain import Plain, plain_body
 from licet.plan import Opened
 from licet.policy import PolicyStack
 from licet.request import CodeNeeds, Limits, NormalizedRequest
-from licet.requirements import demand, openable
+from licet.requirements import openable, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,8 @@ class Chosen:
     """The backend that a run will use, what it opens, and what was asked of it.
 
     `missing` are the controls whose evidence has to be made before it may run. `proof` stands for all the
-    receipts that the run relies on, None if it relies on none.
+    receipts that the run relies on, None if it relies on none. `levels` are the bare levels that
+    `requirements` ask for, by name.
     """
 
     descriptor: Descriptor
@@ -83,6 +85,7 @@ class Chosen:
     plan_digest: str
     missing: tuple[Control, ...] = ()
     proof: Proof | None = None
+    levels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +111,8 @@ def select(
     """Weigh every offer and choose one."""
     candidates: list[Candidate] = []
     qualified: list[_Weighed] = []
-    required = tuple(decision.required.items())
-    for offer in offers:
-        weighed = _weigh(offer, stack, decision.opened, request.limits, required, decision.evidence)
-        lacking = (
-            *_language(offer.descriptor.language, needs, bool(request.stdin)),
-            *_openings(offer.descriptor, decision, bool(request.tools)),
-        )
+    for weighed in _weigh(tuple(offers), decision, stack, request.limits):
+        lacking = tuple(_language(weighed.descriptor.language, needs, bool(request.stdin)))
         candidate = weighed.candidate.lacking(lacking) if lacking else weighed.candidate
         candidates.append(candidate)
         if candidate.satisfies:
@@ -124,7 +122,13 @@ def select(
     best = min(qualified, key=lambda weighed: weighed.rank)
     digest = plan_digest(request, decision, best.descriptor, best.opened)
     chosen = Chosen(
-        best.descriptor, best.opened, best.requirements, digest, best.candidate.missing, best.proof
+        best.descriptor,
+        best.opened,
+        best.requirements,
+        digest,
+        best.candidate.missing,
+        best.proof,
+        best.levels,
     )
     return Selection(tuple(candidates), chosen)
 
@@ -138,21 +142,21 @@ class _Weighed:
     requirements: Mapping[Control, Requirement]
     candidate: Candidate
     proof: Proof | None
+    levels: Plain
     rank: tuple[int, int, float, str]
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=256)
 def _weigh(
-    offer: Offer,
-    stack: PolicyStack,
-    allowed: Opened,
-    limits: Limits,
-    required: tuple[tuple[Control, Level], ...],
-    evidence: Evidence,
-) -> _Weighed:
+    offers: tuple[Offer, ...], decision: Decision, stack: PolicyStack, limits: Limits
+) -> tuple[_Weighed, ...]:
+    return tuple(_weigh_one(offer, decision, stack, limits) for offer in offers)
+
+
+def _weigh_one(offer: Offer, decision: Decision, stack: PolicyStack, limits: Limits) -> _Weighed:
     descriptor = offer.descriptor
-    opened = openable(allowed, descriptor.opens)
-    requirements = demand(required, evidence, limits, opened)
+    opened = openable(decision.opened, descriptor.opens)
+    requirements = require(decision, limits, opened)
     contract = descriptor.sandbox_enforcement_contract
     missing = tuple(
         control
@@ -160,7 +164,11 @@ def _weigh(
         if control in offer.provable and contract[control].evidence.rank < asked.evidence.rank
     )
     short = contract.satisfies(_without_evidence(requirements, missing))
-    blockers = (*_availability(descriptor, stack), *(_told(blocker, offer) for blocker in short))
+    blockers = (
+        *_openings(descriptor, decision),
+        *_availability(descriptor, stack),
+        *(_told(blocker, offer) for blocker in short),
+    )
     refuted = tuple(f"{control}: {why}" for control, why in offer.refuted.items())
     relied = {control.value: offer.proofs[control] for control in requirements if control in offer.proofs}
     return _Weighed(
@@ -169,6 +177,7 @@ def _weigh(
         requirements,
         Candidate(descriptor.name, not blockers, blockers, missing, refuted),
         _together(relied) if relied else None,
+        plain_body({control: asked.level for control, asked in requirements.items()}),
         _rank(descriptor, stack),
     )
 
@@ -252,9 +261,7 @@ def _language(language: Language, needs: CodeNeeds, stdin: bool) -> Iterable[Blo
         )
 
 
-def _openings(descriptor: Descriptor, decision: Decision, tools: bool) -> Iterable[Blocker]:
-    if not decision.wanted and not tools:
-        return
-    for action in sorted(decision.wanted | ({"tool"} if tools else set())):
+def _openings(descriptor: Descriptor, decision: Decision) -> Iterable[Blocker]:
+    for action in sorted(decision.wanted | ({"tool"} if decision.opened.tools else set())):
         if action not in descriptor.opens:
             yield Blocker(f"opens {action}", "can be opened", "can't be opened", "an intent needs it")
