@@ -72,6 +72,8 @@ def _plain(value: Any) -> Any:
         return text if text.isascii() else _spelled(text)
     if kind is int:
         return value if -(2**53) < value < 2**53 else hex(value)
+    if kind is float:
+        return repr(value)
     if kind is dict:
         return _plain_mapping(value)
     if kind is tuple or kind is list:

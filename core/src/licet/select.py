@@ -21,7 +21,7 @@ from functools import lru_cache
 from licet.backend import Descriptor, Language
 from licet.contract import Blocker, Control, Evidence, Requirement
 from licet.decide import Decision
-from licet.plain import Plain, plain_body
+from licet.plain import Plain, canonical, plain_body
 from licet.plan import Opened
 from licet.policy import PolicyStack
 from licet.request import CodeNeeds, Limits, NormalizedRequest
@@ -207,7 +207,7 @@ def plan_digest(
 ) -> str:
     """The digest that an approver is shown and that runs: a hash of named field digests."""
     named = request.digests.as_json() | {"around": _around(descriptor, opened, decision.policy_digest)}
-    return _hash(named)
+    return _sha256(canonical(named))
 
 
 @lru_cache(maxsize=256)
@@ -225,10 +225,11 @@ def _around(descriptor: Descriptor, opened: Opened, policy: str) -> str:
 
 def _hash(content: Mapping[str, object]) -> str:
     # ASCII escapes, since a path can hold bytes that are no UTF-8
-    return "sha256:" + hashlib.sha256(_ENCODER.encode(content).encode()).hexdigest()
+    return _sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode())
 
 
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+def _sha256(spelled: bytes) -> str:
+    return f"sha256:{hashlib.sha256(spelled).hexdigest()}"
 
 
 def _rank(descriptor: Descriptor, stack: PolicyStack) -> tuple[int, int, float, str]:
