@@ -100,6 +100,20 @@ def test_what_is_inferred_inside_the_list_is_judged_by_policy(decided: Decided, 
     assert decided(stack, declared, (seen("read", "/p/b"),)).effect == "deny"
 
 
+def test_runs_of_one_shape_share_their_decision(decided: Decided, stack_of: StackOf) -> None:
+    stack = stack_of("allow: [read ./a]")
+    first = decided(stack, workdir="/p")
+    assert decided(stack, workdir="/p") is first
+    assert decided(stack, workdir="/p/a") is not first
+    assert decided(stack, [Intent("read", "/p/a")], workdir="/p") is not first
+    assert decided(stack_of("allow: [read ./a]"), workdir="/p") is not first
+
+
+def test_a_decision_that_depends_on_the_disk_is_made_anew(decided: Decided, stack_of: StackOf) -> None:
+    stack = stack_of("allow: [read workdir]")
+    assert decided(stack, workdir="/p") is not decided(stack, workdir="/p")
+
+
 def test_workdir_grants_nothing_by_itself(decided: Decided, stack_of: StackOf) -> None:
     assert decided(stack_of(""), workdir="/p/a").opened == Opened()
     assert decided(stack_of(""), [Intent("read", ".")], workdir="/p/a").effect == "deny"

@@ -57,7 +57,9 @@ def plain_body(body: Mapping[str, Any]) -> Plain:
 def _plain_mapping(content: Mapping[Any, Any]) -> dict[str, Any]:
     return {
         key if type(key) is str and key.isascii() else ascii_key(str(key)): (
-            inner if type(inner) is str and inner.isascii() else _plain(inner)
+            inner
+            if (kind := type(inner)) in _UNCHANGED or (kind is str and inner.isascii())
+            else _plain(inner)
         )
         for key, inner in content.items()
     }

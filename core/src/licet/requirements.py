@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from licet import hosts
-from licet.contract import Control, Level, Requirement
+from licet.contract import Control, Evidence, Level, Requirement
 from licet.decide import Decision
 from licet.plan import Opened
 from licet.request import Action, Limits
@@ -55,6 +55,13 @@ def openable(allowed: Opened, opens: frozenset[Action]) -> Opened:
 
 def require(decision: Decision, limits: Limits, opened: Opened) -> Mapping[Control, Requirement]:
     """The controls that must hold for a run that opens `opened`, each with its reason."""
+    return demand(tuple(decision.required.items()), decision.evidence, limits, opened)
+
+
+def demand(
+    required: tuple[tuple[Control, Level], ...], evidence: Evidence, limits: Limits, opened: Opened
+) -> Mapping[Control, Requirement]:
+    """`require`, from the parts of a decision that count."""
     asked = dict(_closed(opened))
     supervision = Level.partial if _opens_everything(opened) else Level.enforced
     for control, because in _ALWAYS.items():
@@ -63,12 +70,10 @@ def require(decision: Decision, limits: Limits, opened: Opened) -> Mapping[Contr
         for control in _LIMITS.get(name, ()):
             level = supervision if control in _SUPERVISION else Level.enforced
             asked.setdefault(control, (level, f"the limit `{name}`"))
-    for control, level in decision.required.items():
+    for control, level in required:
         if control not in asked or level.rank > asked[control][0].rank:
             asked[control] = (level, "required by policy or request")
-    return {
-        control: Requirement(level, because, decision.evidence) for control, (level, because) in asked.items()
-    }
+    return {control: Requirement(level, because, evidence) for control, (level, because) in asked.items()}
 
 
 def _closed(opened: Opened) -> Iterable[tuple[Control, tuple[Level, str]]]:

@@ -206,8 +206,8 @@ def plan_digest(
     request: NormalizedRequest, decision: Decision, descriptor: Descriptor, opened: Opened
 ) -> str:
     """The digest that an approver is shown and that runs: a hash of named field digests."""
-    named = request.digests.as_json() | {"around": _around(descriptor, opened, decision.policy_digest)}
-    return _sha256(canonical(named))
+    around = _around(descriptor, opened, decision.policy_digest)
+    return _sha256(canonical(Plain(request.digests.as_json(), around=around)))
 
 
 @lru_cache(maxsize=256)
