@@ -81,6 +81,14 @@ def finished(
         success=outcome.succeeded,
         value=outcome.value,
         value_repr=outcome.value_repr,
+        stdout=output.stdout,
+        stderr=output.stderr,
+        stdout_truncated=output.stdout_truncated,
+        stderr_truncated=output.stderr_truncated,
+        stdout_bytes=output.stdout_bytes,
+        stderr_bytes=output.stderr_bytes,
+        stdout_kept=output.stdout_kept,
+        stderr_kept=output.stderr_kept,
         exit_code=outcome.exit_code,
         error=outcome.error,
         decision=prepared.explanation,
@@ -93,7 +101,6 @@ def finished(
         unrecorded=trail.lost.message if trail.lost else None,
         protection=protection,
         detail=outcome.detail,
-        **{name: getattr(output, name) for name in Output.__slots__},
     )
 
 
