@@ -5,7 +5,7 @@ Rules this module keeps:
 - an intent is denied, asked about or allowed by what the documents say of it, and by nothing else;
 - violations of form always deny; violations that the screen saw deny under `screen: {mode: refuse}`;
 - nothing here does IO: findings of the screen come in as an argument;
-- runs of one shape share one decision, so that what follows from it alone can be kept with it.
+- equal decisions are one decision, so that what follows from it alone can be kept with it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
 
 from licet.contract import Control, Evidence, Level
 from licet.opening import opened
@@ -57,54 +56,62 @@ class Decision:
 def decide(request: NormalizedRequest, stack: PolicyStack, report: ScreenReport) -> Decision:
     """Decide `request` under `stack`, with what the screen reported."""
     inferred = tuple(_inferred(report.intents, request.workdir))
-    shape = _Shape(
-        request.workdir,
-        request.intents,
-        inferred,
-        tuple(request.tools),
-        tuple(request.requirements.items()),
-        request.violations,
-        report.violations,
-    )
     # entries that name the working directory are resolved on disk, which can change between two requests
-    return (_decide.__wrapped__ if stack.names_workdir else _decide)(stack, shape)
+    judge = _judge.__wrapped__ if stack.names_workdir else _judge
+    judged = judge(stack, request.workdir, request.intents, inferred, tuple(request.tools))
+    required = tuple(request.requirements.items())
+    return _decision(stack, judged, required, request.violations, report.violations)
 
 
-class _Shape(NamedTuple):
-    """All of a request and its code that a decision depends on."""
-
-    workdir: str
-    declared: tuple[Intent, ...] | None
-    inferred: tuple[Intent, ...]
-    tools: tuple[str, ...]
-    required: tuple[tuple[Control, Level], ...]
-    of_form: tuple[Violation, ...]
-    seen: tuple[Violation, ...]
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    effect: Effect
+    verdicts: tuple[Verdict, ...]
+    opened: Opened
+    wanted: frozenset[Action]
 
 
 @lru_cache(maxsize=256)
-def _decide(stack: PolicyStack, shape: _Shape) -> Decision:
-    """Answer for every intent, and say what that opens."""
-    rules, declared = Rules.of(stack, shape.workdir), shape.declared
-    verdicts = [_verdict(intent, rules.vote(intent)) for intent in (RUN, *(declared or ()))]
-    verdicts += [_verdict(intent, _vote_on_inferred(rules, intent, declared)) for intent in shape.inferred]
-    permitted = [verdict.intent for verdict in verdicts if verdict.effect != "deny"]
-    openings = opened(rules, permitted, everything=declared is None, tools=shape.tools)
-    if declared is None:
-        verdicts += _granted(rules, openings, permitted)
-    violations = (*shape.of_form, *shape.seen)
-    refusals = violations if stack.screen_mode == "refuse" else shape.of_form
+def _decision(
+    stack: PolicyStack,
+    judged: _Judged,
+    required: tuple[tuple[Control, Level], ...],
+    of_form: tuple[Violation, ...],
+    seen: tuple[Violation, ...],
+) -> Decision:
+    violations = (*of_form, *seen)
+    refusals = violations if stack.screen_mode == "refuse" else of_form
     return Decision(
-        effect="deny" if refusals else _worst(verdicts),
-        verdicts=tuple(verdicts),
+        effect="deny" if refusals else judged.effect,
+        verdicts=judged.verdicts,
         violations=violations,
         refusals=refusals,
-        opened=openings,
-        wanted=frozenset(intent.action for intent in permitted if intent.action != "run"),
-        required=_strongest(stack.requirements, dict(shape.required)),
+        opened=judged.opened,
+        wanted=judged.wanted,
+        required=_strongest(stack.requirements, dict(required)),
         evidence=stack.evidence,
         policy_digest=stack.digest,
     )
+
+
+@lru_cache(maxsize=256)
+def _judge(
+    stack: PolicyStack,
+    workdir: str,
+    declared: tuple[Intent, ...] | None,
+    inferred: tuple[Intent, ...],
+    tools: tuple[str, ...],
+) -> _Judged:
+    """Answer for every intent, and say what that opens; runs of one shape share the answer."""
+    rules = Rules.of(stack, workdir)
+    verdicts = [_verdict(intent, rules.vote(intent)) for intent in (RUN, *(declared or ()))]
+    verdicts += [_verdict(intent, _vote_on_inferred(rules, intent, declared)) for intent in inferred]
+    permitted = [verdict.intent for verdict in verdicts if verdict.effect != "deny"]
+    openings = opened(rules, permitted, everything=declared is None, tools=tools)
+    if declared is None:
+        verdicts += _granted(rules, openings, permitted)
+    wanted = frozenset(intent.action for intent in permitted if intent.action != "run")
+    return _Judged(_worst(verdicts), tuple(verdicts), openings, wanted)
 
 
 def decide_call(name: str, stack: PolicyStack, workdir: str, line: int | None = None) -> Verdict:

@@ -207,7 +207,7 @@ def plan_digest(
 ) -> str:
     """The digest that an approver is shown and that runs: a hash of named field digests."""
     around = _around(descriptor, opened, decision.policy_digest)
-    return _sha256(canonical(Plain(request.digests.as_json(), around=around)))
+    return _sha256(canonical(Plain(request.digests.as_json(), around=around)))  # digests are plain
 
 
 @lru_cache(maxsize=256)
