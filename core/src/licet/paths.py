@@ -41,7 +41,7 @@ def current_directory() -> str:
     """
     try:
         here = os.getcwd()  # noqa: PTH109  # a text, as all paths here
-        return os.path.realpath(here) if _WINDOWS else here  # elsewhere the kernel has followed the links
+        return drives.spell(os.path.realpath(here)) if _WINDOWS else here  # else the kernel follows links
     except FileNotFoundError:
         raise InvalidRequest("the current directory is gone", advice="change into one that exists") from None
 
