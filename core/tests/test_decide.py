@@ -100,6 +100,28 @@ def test_what_is_inferred_inside_the_list_is_judged_by_policy(decided: Decided, 
     assert decided(stack, declared, (seen("read", "/p/b"),)).effect == "deny"
 
 
+def test_equal_decisions_are_one(decided: Decided, stack_of: StackOf) -> None:
+    stack = stack_of("allow: [read ./a]")
+    first = decided(stack, workdir="/p")
+    assert decided(stack, workdir="/p") is first
+    assert decided(stack, [Intent("read", "/p/a")], workdir="/p") is not first
+    assert decided(stack, workdir="/p", report=ScreenReport(violations=(SHELL,))) is not first
+    assert decided(stack_of("allow: [read ./a]"), workdir="/p") is not first
+
+
+def test_entries_that_name_the_workdir_are_resolved_each_time(
+    decided: Decided, stack_of: StackOf, tmp_path: Path
+) -> None:
+    stack, link = stack_of("allow: [read workdir/link]"), tmp_path / "link"
+    link.symlink_to("first")
+    first = decided(stack, workdir=str(tmp_path))
+    assert first.opened.read == (f"{tmp_path}/first",)
+    assert decided(stack, workdir=str(tmp_path)) is first
+    link.unlink()
+    link.symlink_to("second")
+    assert decided(stack, workdir=str(tmp_path)).opened.read == (f"{tmp_path}/second",)
+
+
 def test_workdir_grants_nothing_by_itself(decided: Decided, stack_of: StackOf) -> None:
     assert decided(stack_of(""), workdir="/p/a").opened == Opened()
     assert decided(stack_of(""), [Intent("read", ".")], workdir="/p/a").effect == "deny"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from licet.errors import InvalidPolicy, InvalidRequest
 from licet.normalize import normalize
 from licet.policy import PolicySource, PolicyStack, load_stack
-from licet.request import Change, ExecutionRequest, Intent, NormalizedRequest, Violation
+from licet.request import Change, ExecutionRequest, Intent, Limits, NormalizedRequest, Violation
 from licet.settings import Settings
 
 StackOf = Callable[..., PolicyStack]
@@ -37,6 +37,13 @@ def test_limits_are_lowered_to_the_policy_and_every_lowering_is_recorded(
         Change("limits.wall_time", 60.0, 30.0, "policy allows no more"),
         Change("limits.stdout", 2 << 20, 1 << 20, "policy allows no more"),
     )
+
+
+def test_a_changed_copy_of_limits_states_its_own() -> None:
+    first = Limits(wall_time=1)
+    assert first.stated() == {"wall_time": 1.0}
+    assert first.model_copy(update={"wall_time": 9.0}).stated() == {"wall_time": 9.0}
+    assert first.stated() == {"wall_time": 1.0}
 
 
 def test_no_limit_asked_is_the_limit_of_the_policy(normalized: Normalized) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from licet import paths
+from licet.errors import InvalidRequest
 
 CORPUS = Path(__file__).parent / "data/paths_hosts.jsonl"
 ROWS = [json.loads(line) for line in CORPUS.read_text().splitlines()]
@@ -162,3 +163,32 @@ def test_canonical_is_a_fixed_point(path: str) -> None:
 def test_containment_is_that_of_pathlib(left: str, right: str) -> None:
     root, path = paths.canonical(left, base="/"), paths.canonical(right, base="/")
     assert paths.contains(root, path) == Path(path).is_relative_to(root)
+
+
+# The current directory
+
+
+def test_the_current_directory_is_where_its_links_lead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    monkeypatch.chdir(tmp_path / "link")
+    here = paths.current_directory()
+    assert here == paths.spelled(here) == paths.canonical(str(tmp_path / "real"), base="/")
+
+
+def test_a_directory_that_is_different_for_every_process_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^it goes through a link that is different for every process$"):
+        paths.spelled("/proc/1/task")
+    assert paths.spelled("/process/1") == "/process/1"
+
+
+def test_a_current_directory_that_is_gone_is_no_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(InvalidRequest, match=r"^the current directory is gone$"):
+        paths.current_directory()

@@ -29,10 +29,13 @@ class Authorization:
         return self.state == "not_needed"
 
 
+_NOT_NEEDED = Authorization("not_needed", "nothing asks")
+
+
 def authorize(decision: Decision) -> Authorization:
     """Authorise what was decided."""
     if decision.effect == "allow":
-        return Authorization("not_needed", "nothing asks")
+        return _NOT_NEEDED
     if decision.effect == "deny":
         return Authorization("denied", "the decision denies it")
     return Authorization("denied", "an approval is needed, and no approval service is configured")

@@ -4,14 +4,15 @@ Rules this module keeps:
 
 - content (code, inputs, output, arguments, values of variables, excerpts) is never here, only digests;
 - what was claimed by a contract, what was configured for the run, what was observed of it, and what is
-  unknown stand apart.
+  unknown stand apart;
+- what runs of one shape have in common is made plain once for all of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,13 @@ from licet.approval import Authorization
 from licet.backend import Descriptor, Outcome, Termination
 from licet.contract import Blocker
 from licet.decide import Decision, Verdict
-from licet.plan import ExecutionPlan
+from licet.plain import Plain, plain_body
+from licet.plan import ExecutionPlan, Opened
 from licet.policy import PolicyStack
-from licet.request import NormalizedRequest
+from licet.request import Limits, NormalizedRequest
 from licet.result import Output, Protection
 from licet.screen import VERSION as SCREEN_VERSION
-from licet.select import Chosen, Selection
+from licet.select import Candidate, Chosen, Selection
 
 if TYPE_CHECKING:
     from licet.probe.attack import Attack
@@ -41,7 +43,7 @@ def request(normalized: NormalizedRequest) -> dict[str, Any]:
         "tools": sorted(normalized.tools),
         "environment": sorted(normalized.environment),
         "workdir": normalized.workdir,
-        "limits": normalized.limits.stated(),
+        "limits": _limits(normalized.limits),
         "intents": None if normalized.intents is None else [str(intent) for intent in normalized.intents],
         "changes": normalized.changes,
         "metadata": normalized.metadata,
@@ -50,20 +52,28 @@ def request(normalized: NormalizedRequest) -> dict[str, Any]:
     }
 
 
-def decision(decided: Decision, stack: PolicyStack) -> dict[str, Any]:
+@lru_cache(maxsize=64)
+def _limits(limits: Limits) -> Plain:
+    return plain_body(limits.stated())
+
+
+@lru_cache(maxsize=256)
+def decision(decided: Decision, stack: PolicyStack) -> Plain:
     """What was decided, by which entries of which policy."""
-    return {
-        "effect": decided.effect,
-        "policy": stack.name,
-        "policy_digest": decided.policy_digest,
-        "documents": [document.file for document in stack.documents],
-        "verdicts": [verdict(one) for one in decided.verdicts],
-        "violations": [
-            {"code": found.code, "line": found.line, "refused": found in decided.refusals}
-            for found in decided.violations
-        ],
-        "opened": decided.opened,
-    }
+    return plain_body(
+        {
+            "effect": decided.effect,
+            "policy": stack.name,
+            "policy_digest": decided.policy_digest,
+            "documents": [document.file for document in stack.documents],
+            "verdicts": [verdict(one) for one in decided.verdicts],
+            "violations": [
+                {"code": found.code, "line": found.line, "refused": found in decided.refusals}
+                for found in decided.violations
+            ],
+            "opened": decided.opened,
+        }
+    )
 
 
 def verdict(one: Verdict) -> dict[str, Any]:
@@ -119,26 +129,29 @@ def selection(selected: Selection) -> dict[str, Any]:
     chosen = selected.chosen
     return {
         "backend": selected.backend,
-        "candidates": [
-            {
-                "name": c.name,
-                "satisfies": c.satisfies,
-                "blockers": [_shortfall(b) for b in c.blockers],
-                "refuted": c.refuted,
-            }
-            for c in selected.candidates
-        ],
-        "required": {control: asked.level for control, asked in chosen.requirements.items()}
-        if chosen
-        else {},
+        "candidates": [_candidate(one) for one in selected.candidates],
+        "required": chosen.levels if chosen else {},
         "evidence": chosen.proof.digest if chosen and chosen.proof else None,
         "plan_digest": chosen.plan_digest if chosen else None,
     }
 
 
-def authorization(authorized: Authorization) -> dict[str, Any]:
+@lru_cache(maxsize=256)
+def _candidate(candidate: Candidate) -> Plain:
+    return plain_body(
+        {
+            "name": candidate.name,
+            "satisfies": candidate.satisfies,
+            "blockers": [_shortfall(blocker) for blocker in candidate.blockers],
+            "refuted": candidate.refuted,
+        }
+    )
+
+
+@lru_cache(maxsize=8)
+def authorization(authorized: Authorization) -> Plain:
     """Whether the run may go on."""
-    return {"state": authorized.state, "reason": authorized.reason}
+    return plain_body({"state": authorized.state, "reason": authorized.reason})
 
 
 def execution(plan: ExecutionPlan, chosen: Chosen) -> dict[str, Any]:
@@ -150,8 +163,13 @@ def execution(plan: ExecutionPlan, chosen: Chosen) -> dict[str, Any]:
         "isolation": chosen.isolation,
         "contract": plan.contract.digest,
         "claimed": plan.contract.levels,
-        "opened": plan.opened,
+        "opened": _opened(plan.opened),
     }
+
+
+@lru_cache(maxsize=256)
+def _opened(opened: Opened) -> Plain:
+    return plain_body(opened.as_json())
 
 
 def result(

@@ -81,6 +81,14 @@ def finished(
         success=outcome.succeeded,
         value=outcome.value,
         value_repr=outcome.value_repr,
+        stdout=output.stdout,
+        stderr=output.stderr,
+        stdout_truncated=output.stdout_truncated,
+        stderr_truncated=output.stderr_truncated,
+        stdout_bytes=output.stdout_bytes,
+        stderr_bytes=output.stderr_bytes,
+        stdout_kept=output.stdout_kept,
+        stderr_kept=output.stderr_kept,
         exit_code=outcome.exit_code,
         error=outcome.error,
         decision=prepared.explanation,
@@ -93,13 +101,12 @@ def finished(
         unrecorded=trail.lost.message if trail.lost else None,
         protection=protection,
         detail=outcome.detail,
-        **{name: getattr(output, name) for name in Output.__slots__},
     )
 
 
 def protected(outcome: Outcome, chosen: Chosen) -> Protection:
     """What was seen of the protection of a run, and of which controls nothing was."""
-    unknown = tuple(control.value for control in chosen.requirements if control.value not in outcome.observed)
+    unknown = tuple(name for name in chosen.levels if name not in outcome.observed)
     return Protection(outcome.configured, outcome.observed, unknown)
 
 

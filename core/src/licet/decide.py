@@ -4,7 +4,8 @@ Rules this module keeps:
 
 - an intent is denied, asked about or allowed by what the documents say of it, and by nothing else;
 - violations of form always deny; violations that the screen saw deny under `screen: {mode: refuse}`;
-- nothing here does IO: findings of the screen come in as an argument.
+- nothing here does IO: findings of the screen come in as an argument;
+- equal decisions are one decision, so that what follows from it alone can be kept with it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Verdict:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Decision:
     """Permission, and what follows from it.
 
@@ -58,19 +59,8 @@ def decide(request: NormalizedRequest, stack: PolicyStack, report: ScreenReport)
     # entries that name the working directory are resolved on disk, which can change between two requests
     judge = _judge.__wrapped__ if stack.names_workdir else _judge
     judged = judge(stack, request.workdir, request.intents, inferred, tuple(request.tools))
-    violations = (*request.violations, *report.violations)
-    refusals = violations if stack.screen_mode == "refuse" else request.violations
-    return Decision(
-        effect="deny" if refusals else judged.effect,
-        verdicts=judged.verdicts,
-        violations=violations,
-        refusals=refusals,
-        opened=judged.opened,
-        wanted=judged.wanted,
-        required=_strongest(stack.requirements, request.requirements),
-        evidence=stack.evidence,
-        policy_digest=stack.digest,
-    )
+    required = tuple(request.requirements.items())
+    return _decision(stack, judged, required, request.violations, report.violations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +69,29 @@ class _Judged:
     verdicts: tuple[Verdict, ...]
     opened: Opened
     wanted: frozenset[Action]
+
+
+@lru_cache(maxsize=256)
+def _decision(
+    stack: PolicyStack,
+    judged: _Judged,
+    required: tuple[tuple[Control, Level], ...],
+    of_form: tuple[Violation, ...],
+    seen: tuple[Violation, ...],
+) -> Decision:
+    violations = (*of_form, *seen)
+    refusals = violations if stack.screen_mode == "refuse" else of_form
+    return Decision(
+        effect="deny" if refusals else judged.effect,
+        verdicts=judged.verdicts,
+        violations=violations,
+        refusals=refusals,
+        opened=judged.opened,
+        wanted=judged.wanted,
+        required=_strongest(stack.requirements, dict(required)),
+        evidence=stack.evidence,
+        policy_digest=stack.digest,
+    )
 
 
 @lru_cache(maxsize=256)

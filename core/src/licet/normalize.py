@@ -41,6 +41,7 @@ MOST_SAID = 64 << 10
 """How many characters of metadata and subject a request may bring; they are recorded as they are."""
 
 _COOKIE = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _COMMENT_OR_BLANK = re.compile(r"^[ \t\f]*(?:#|$)")
 _UTF8 = re.compile(r"utf[-_]?8(?:[-_].*)?", re.ASCII | re.IGNORECASE)
 
@@ -57,8 +58,9 @@ def normalize(
 ) -> NormalizedRequest:
     """Normalise `request` under `stack`.
 
-    `directory` is the absolute directory that a missing or relative `workdir` is taken from; `digest`
-    makes a keyed digest of a named part; `resolve` resolves links, `is_directory` says whether one is there.
+    `directory` is the absolute directory, its links resolved, that a missing or relative `workdir` is taken
+    from; `digest` makes a keyed digest of a named part; `resolve` resolves links, `is_directory` says whether
+    one is there.
 
     Raises:
         InvalidRequest: something in the request can't be understood; the message names it.
@@ -162,7 +164,7 @@ def _form(text: str) -> list[Violation]:
     if (at := text.find("\0")) >= 0:
         line = text.count("\n", 0, at) + 1
         found.append(Violation("nul_byte", line, "the code holds a NUL byte", "take it out"))
-    if (odd := re.search(r"[\ud800-\udfff]", text)) is not None:
+    if not text.isascii() and (odd := _SURROGATE.search(text)) is not None:
         line = text.count("\n", 0, odd.start()) + 1
         message = "the code holds half of a surrogate pair, which is no character"
         found.append(Violation("lone_surrogate", line, message, "write it as an escape, such as `\\ud800`"))
@@ -255,12 +257,14 @@ def _intent(intent: Intent, workdir: str) -> Intent:
 def _workdir(
     asked: str | None, directory: str, resolve: paths.Resolve, is_directory: Callable[[str], bool]
 ) -> str:
-    path = directory if asked is None else asked
     try:
-        found = paths.canonical(path, base=directory, resolve=resolve)
-        if asked is not None and not is_directory(found):
+        if asked is None:
+            return paths.spelled(directory)
+        found = paths.canonical(asked, base=directory, resolve=resolve)
+        if not is_directory(found):
             raise ValueError("there is no such directory, or this user can't see it")
     except ValueError as problem:
+        path = directory if asked is None else asked
         raise InvalidRequest(f"`workdir` `{path}` can't be used: {problem}") from None
     return found
 

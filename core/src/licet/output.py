@@ -102,7 +102,8 @@ class BoundedSink:
     def kept(self) -> tuple[bytes, bytes]:
         """The bytes kept, as head and tail; nothing is missing between them unless `truncated`."""
         with self._guard:
-            return bytes(self._head), bytes(self._tail[self._tail_start :] + self._tail[: self._tail_start])
+            head, tail, start = self._head, self._tail, self._tail_start
+            return bytes(head), bytes(tail[start:] + tail[:start]) if tail else b""
 
     def text(self) -> str:
         """Decode as UTF-8, invalid bytes as U+FFFD, with one line at the seam if bytes were left out."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 from licet import drives
 from licet.errors import InvalidRequest
@@ -33,13 +34,14 @@ _MAGIC = re.compile(r"/proc/(?:self|thread-self|\d+)(?:/|$)|/dev/(?:fd|stdin|std
 
 
 def current_directory() -> str:
-    """The current directory of this process.
+    """The current directory of this process, its links resolved.
 
     Raises:
         InvalidRequest: it is gone.
     """
     try:
-        return os.getcwd()  # noqa: PTH109  # a text, as all paths here
+        here = os.getcwd()  # noqa: PTH109  # a text, as all paths here
+        return drives.spell(os.path.realpath(here)) if _WINDOWS else here  # else the kernel follows links
     except FileNotFoundError:
         raise InvalidRequest("the current directory is gone", advice="change into one that exists") from None
 
@@ -117,6 +119,16 @@ def canonical(path: str, *, base: str, resolve: Resolve = resolve_links) -> str:
     _check_lengths(resolved)
     _refuse_magic(resolved)
     return resolved if resolved == "/" else resolved.rstrip("/")
+
+
+@lru_cache(maxsize=64)
+def spelled(path: str) -> str:
+    """The canonical form of an absolute path whose links are resolved; looks at no disk.
+
+    Raises:
+        ValueError: as for `canonical`.
+    """
+    return canonical(path, base=path, resolve=str)
 
 
 def contains(root: str, path: str) -> bool:

@@ -42,7 +42,7 @@ def canonical(value: Any) -> bytes:
 
 
 class Plain(dict[str, Any]):
-    """Content that `plain_body` made, so that it need not be checked again."""
+    """Content that `plain_body` made, so that it need not be checked again; records share it."""
 
 
 def plain_body(body: Mapping[str, Any]) -> Plain:
@@ -51,13 +51,15 @@ def plain_body(body: Mapping[str, Any]) -> Plain:
     Numbers with a fraction and huge ones become text, characters that UTF-8 can't hold or that could pass
     for the end of a line become escapes, values become mappings of their fields.
     """
-    return Plain(_plain_mapping(body))
+    return body if type(body) is Plain else Plain(_plain_mapping(body))
 
 
 def _plain_mapping(content: Mapping[Any, Any]) -> dict[str, Any]:
     return {
         key if type(key) is str and key.isascii() else ascii_key(str(key)): (
-            inner if type(inner) is str and inner.isascii() else _plain(inner)
+            inner
+            if (kind := type(inner)) in _UNCHANGED or (kind is str and inner.isascii())
+            else _plain(inner)
         )
         for key, inner in content.items()
     }
@@ -72,10 +74,12 @@ def _plain(value: Any) -> Any:
         return text if text.isascii() else _spelled(text)
     if kind is int:
         return value if -(2**53) < value < 2**53 else hex(value)
+    if kind is float:
+        return repr(value)
     if kind is dict:
         return _plain_mapping(value)
     if kind is tuple or kind is list:
-        return [_plain(inner) for inner in value]
+        return [inner if type(inner) is str and inner.isascii() else _plain(inner) for inner in value]
     return _plain_of_other(value, kind)
 
 

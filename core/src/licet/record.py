@@ -79,7 +79,10 @@ def seat(entry: Entry, *, log: str, seq: int, prev: str, writer: Mapping[str, An
     Raises:
         ValueError: the entry has no canonical form.
     """
-    line = canonical(_flat(entry, VERSION, log, seq, prev, writer))
+    content = _flat(entry, VERSION, log, seq, prev, writer)
+    if type(content["body"]) is type(content["writer"]) is Plain:
+        content = Plain(content)  # what is around them is plain
+    line = canonical(content)
     return Record(log, seq, prev, writer, entry, leaf=leaf_hash(line)), line
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
@@ -120,11 +120,13 @@ class Limits(_Frozen):
 
     def stated(self) -> dict[str, float | int]:
         """The limits that are set, by name."""
-        return dict(self._stated)
+        return dict(_stated(self))
 
-    @cached_property
-    def _stated(self) -> dict[str, float | int]:
-        return {name: value for name, value in self if value is not None}
+
+@lru_cache(maxsize=256)
+def _stated(limits: Limits) -> Mapping[str, float | int]:
+    # kept by value, not on the object: a changed copy of an object has all that was kept on it
+    return {name: value for name, value in limits if value is not None}
 
 
 DEFAULT_LIMITS = Limits(

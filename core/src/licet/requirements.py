@@ -61,7 +61,7 @@ def require(decision: Decision, limits: Limits, opened: Opened) -> Mapping[Contr
 def demand(
     required: tuple[tuple[Control, Level], ...], evidence: Evidence, limits: Limits, opened: Opened
 ) -> Mapping[Control, Requirement]:
-    """`require`, from the parts of a decision that count; all of it can be hashed."""
+    """`require`, from the parts of a decision that count."""
     asked = dict(_closed(opened))
     supervision = Level.partial if _opens_everything(opened) else Level.enforced
     for control, because in _ALWAYS.items():

@@ -19,12 +19,13 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from licet.backend import Descriptor, Language
-from licet.contract import Blocker, Control, Evidence, Level, Requirement
+from licet.contract import Blocker, Control, Evidence, Requirement
 from licet.decide import Decision
+from licet.plain import Plain, canonical, plain_body
 from licet.plan import Opened
 from licet.policy import PolicyStack
 from licet.request import CodeNeeds, Limits, NormalizedRequest
-from licet.requirements import demand, openable
+from licet.requirements import openable, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,8 @@ class Chosen:
     """The backend that a run will use, what it opens, and what was asked of it.
 
     `missing` are the controls whose evidence has to be made before it may run. `proof` stands for all the
-    receipts that the run relies on, None if it relies on none.
+    receipts that the run relies on, None if it relies on none. `levels` are the bare levels that
+    `requirements` ask for, by name.
     """
 
     descriptor: Descriptor
@@ -83,6 +85,7 @@ class Chosen:
     plan_digest: str
     missing: tuple[Control, ...] = ()
     proof: Proof | None = None
+    levels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def isolation(self) -> str:
@@ -115,13 +118,8 @@ def select(
     """Weigh every offer and choose one."""
     candidates: list[Candidate] = []
     qualified: list[_Weighed] = []
-    required = tuple(decision.required.items())
-    for offer in offers:
-        weighed = _weigh(offer, stack, decision.opened, request.limits, required, decision.evidence)
-        lacking = (
-            *_language(offer.descriptor.language, needs, bool(request.stdin)),
-            *_openings(offer.descriptor, decision, bool(request.tools)),
-        )
+    for weighed in _weigh(tuple(offers), decision, stack, request.limits):
+        lacking = tuple(_language(weighed.descriptor.language, needs, bool(request.stdin)))
         candidate = weighed.candidate.lacking(lacking) if lacking else weighed.candidate
         candidates.append(candidate)
         if candidate.satisfies:
@@ -131,7 +129,13 @@ def select(
     best = min(qualified, key=lambda weighed: weighed.rank)
     digest = plan_digest(request, decision, best.descriptor, best.opened)
     chosen = Chosen(
-        best.descriptor, best.opened, best.requirements, digest, best.candidate.missing, best.proof
+        best.descriptor,
+        best.opened,
+        best.requirements,
+        digest,
+        best.candidate.missing,
+        best.proof,
+        best.levels,
     )
     return Selection(tuple(candidates), chosen)
 
@@ -145,21 +149,21 @@ class _Weighed:
     requirements: Mapping[Control, Requirement]
     candidate: Candidate
     proof: Proof | None
+    levels: Plain
     rank: tuple[int, int, float, str]
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=256)
 def _weigh(
-    offer: Offer,
-    stack: PolicyStack,
-    allowed: Opened,
-    limits: Limits,
-    required: tuple[tuple[Control, Level], ...],
-    evidence: Evidence,
-) -> _Weighed:
+    offers: tuple[Offer, ...], decision: Decision, stack: PolicyStack, limits: Limits
+) -> tuple[_Weighed, ...]:
+    return tuple(_weigh_one(offer, decision, stack, limits) for offer in offers)
+
+
+def _weigh_one(offer: Offer, decision: Decision, stack: PolicyStack, limits: Limits) -> _Weighed:
     descriptor = offer.descriptor
-    opened = openable(allowed, descriptor.opens)
-    requirements = demand(required, evidence, limits, opened)
+    opened = openable(decision.opened, descriptor.opens)
+    requirements = require(decision, limits, opened)
     contract = descriptor.sandbox_enforcement_contract
     missing = tuple(
         control
@@ -167,7 +171,11 @@ def _weigh(
         if control in offer.provable and contract[control].evidence.rank < asked.evidence.rank
     )
     short = contract.satisfies(_without_evidence(requirements, missing))
-    blockers = (*_availability(descriptor, stack), *(_told(blocker, offer) for blocker in short))
+    blockers = (
+        *_openings(descriptor, decision),
+        *_availability(descriptor, stack),
+        *(_told(blocker, offer) for blocker in short),
+    )
     refuted = tuple(f"{control}: {why}" for control, why in offer.refuted.items())
     relied = {control.value: offer.proofs[control] for control in requirements if control in offer.proofs}
     return _Weighed(
@@ -176,6 +184,7 @@ def _weigh(
         requirements,
         Candidate(descriptor.name, not blockers, blockers, missing, refuted),
         _together(relied) if relied else None,
+        plain_body({control: asked.level for control, asked in requirements.items()}),
         _rank(descriptor, stack),
     )
 
@@ -204,8 +213,8 @@ def plan_digest(
     request: NormalizedRequest, decision: Decision, descriptor: Descriptor, opened: Opened
 ) -> str:
     """The digest that an approver is shown and that runs: a hash of named field digests."""
-    named = request.digests.as_json() | {"around": _around(descriptor, opened, decision.policy_digest)}
-    return _hash(named)
+    around = _around(descriptor, opened, decision.policy_digest)
+    return _sha256(canonical(Plain(request.digests.as_json(), around=around)))  # digests are plain
 
 
 @lru_cache(maxsize=256)
@@ -223,10 +232,11 @@ def _around(descriptor: Descriptor, opened: Opened, policy: str) -> str:
 
 def _hash(content: Mapping[str, object]) -> str:
     # ASCII escapes, since a path can hold bytes that are no UTF-8
-    return "sha256:" + hashlib.sha256(_ENCODER.encode(content).encode()).hexdigest()
+    return _sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode())
 
 
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+def _sha256(spelled: bytes) -> str:
+    return f"sha256:{hashlib.sha256(spelled).hexdigest()}"
 
 
 def _rank(descriptor: Descriptor, stack: PolicyStack) -> tuple[int, int, float, str]:
@@ -259,9 +269,7 @@ def _language(language: Language, needs: CodeNeeds, stdin: bool) -> Iterable[Blo
         )
 
 
-def _openings(descriptor: Descriptor, decision: Decision, tools: bool) -> Iterable[Blocker]:
-    if not decision.wanted and not tools:
-        return
-    for action in sorted(decision.wanted | ({"tool"} if tools else set())):
+def _openings(descriptor: Descriptor, decision: Decision) -> Iterable[Blocker]:
+    for action in sorted(decision.wanted | ({"tool"} if decision.opened.tools else set())):
         if action not in descriptor.opens:
             yield Blocker(f"opens {action}", "can be opened", "can't be opened", "an intent needs it")
