@@ -211,6 +211,26 @@ def test_what_the_host_sees_beats_what_the_program_says() -> None:
     assert backend.runs == 1
 
 
+def test_a_blow_that_was_seen_stays_seen_whatever_becomes_of_the_twin() -> None:
+    async def act(script: Script) -> None:
+        await hold(script)
+        path = re.search(r"open\('([^']+)', 'w'\)", script.plan.code)
+        assert path
+        if backend.runs == 1:  # a second run would find a wall
+            await asyncio.to_thread(Path(path[1]).write_text, "struck")
+
+    attack = replace(
+        READ,
+        act="raise LookupError('as if the twin had failed')\nfile = open('{CANARY_FILE}', 'w')",
+        proofs=(Proof.struck,),
+    )
+    backend = Puppet(act)
+    result = probe(backend, attack)
+    assert seen(result) == ("leaked", "PermissionError EACCES", "the attack got through")
+    assert result.twin == "failed: LookupError: as if the twin had failed"
+    assert backend.runs == 1
+
+
 def test_a_backend_that_fails_is_inconclusive() -> None:
     async def act(script: Script) -> None:
         raise LaunchFailed("no room")

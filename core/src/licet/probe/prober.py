@@ -5,8 +5,8 @@ Rules this module keeps:
 - a plan of the prober is sealed as the runtime's are, and a backend is called by `backend.execute` alone;
 - held: the program saw one exact wall, its allowed act worked, no target shows a blow, its twin got through;
 - leaked: the goal was reached, whatever the program says; everything else is inconclusive;
-- what is inconclusive, what a busy machine may have let through, and what has a twin that failed is tried
-  again, alone; on a machine that does not keep pace, late is no leak;
+- what is inconclusive, and what a busy machine may have let through, is tried again, alone; on a machine that
+  does not keep pace, late is no leak; every other leak is final, whatever became of the twin;
 - every wait has an end: a backend that ignores its deadline and its cancellation is left behind, and told.
 """
 
@@ -116,7 +116,7 @@ class Prober:
             (trial.pressed and bool(_TIMED & {*attack.proofs}))
             or judge(attack, certain, text, descriptor, shown)[0] is not outcome
         )
-        return result, by_time or outcome is ProbeOutcome.inconclusive or not shown.got_through
+        return result, by_time or outcome is ProbeOutcome.inconclusive
 
     @asynccontextmanager
     async def _slot(self, *, alone: bool) -> AsyncIterator[None]:
