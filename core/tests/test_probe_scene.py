@@ -15,7 +15,7 @@ import pytest
 from licet.backend import Access, Target, ToolCall
 from licet.contract import Control
 from licet.plan import Opened
-from licet.probe import bare, traces
+from licet.probe import bare, places, traces
 from licet.probe.attack import Attack, Proof
 from licet.probe.scene import Scene
 from licet.probe.targets import Targets
@@ -90,6 +90,32 @@ def test_a_blow_is_seen(placeholder: str, blow: Callable[[str], Any]) -> None:
 )
 def test_what_is_allowed_is_no_blow(placeholder: str, blow: Callable[[str], Any]) -> None:
     assert struck_by(placeholder, blow) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("placeholder", "kind"),
+    [("{OUTSIDE_TCP_PORT}", socket.SOCK_STREAM), ("{OUTSIDE_UDP_PORT}", socket.SOCK_DGRAM)],
+)
+def test_what_comes_from_outside_is_a_blow_if_it_has_the_mark_of_the_run(
+    placeholder: str, kind: socket.SocketKind
+) -> None:
+    def act(targets: Targets, port: str, mark: str) -> list[bool]:
+        found = []
+        for data in (b"GET / HTTP/1.0", mark.encode()):
+            with socket.socket(socket.AF_INET, kind) as connection:
+                connection.connect(("127.0.0.1", int(port)))
+                connection.sendall(data)
+            found.append(targets.struck(expected=data != b"GET / HTTP/1.0"))
+        return found
+
+    assert filled(placeholder, "{SAY}", act=act) == [False, True]
+
+
+def test_the_addresses_of_a_host_are_its_own_and_not_its_loopback() -> None:
+    for address in places.addresses():
+        assert not address.startswith("127.")
+        with socket.create_server((address, 0)) as server:
+            assert server.getsockname()[0] == address
 
 
 def test_the_death_of_the_sibling_is_a_blow() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from licet.evidence import offer
 from licet.probe import Report, verify
 from licet.probe.attack import Attack
 from licet.probe.attacks import here
+from licet.probe.conditions import Condition, present
 from licet.probe.results import Receipts
 from licet.supervise import can_confine_signals
 from licet_controlled_process.backend import ControlledProcess
@@ -69,7 +71,9 @@ PAIRS: dict[Control, Pair] = {
     Control.memory_limit: Pair(ControlledProcess, liars.Roomy, ("single",)),
     Control.filesystem_read_deny: Pair(walls.Files, walls.Plain, ("file", "system", "symlink")),
     Control.filesystem_write_deny: Pair(walls.Files, walls.Plain, ("create", "change", "symlink")),
-    Control.network_deny: Pair(walls.OwnNetwork, walls.Plain, ("tcp", "udp"), root=True),
+    Control.network_deny: Pair(
+        walls.OwnNetwork, walls.Plain, ("tcp", "udp", "outside", "outside_udp"), root=True
+    ),
     Control.network_filter: Pair(walls.Ports, walls.Plain, ("other_port",)),
     Control.unix_socket_deny: Pair(walls.NoSocketsOfTheHost, walls.Plain, ("pathname", "abstract")),
     Control.filesystem_bytes_limit: Pair(walls.SmallDisk, walls.Plain, ("one_file",), root=True),
@@ -138,6 +142,23 @@ def test_a_protection_that_is_switched_off_is_caught(control: Control) -> None:
     if not attacks:
         pytest.skip(f"needs a host on which the attacks {pair.variants} mean something")
     assert _outcomes(pair.on(), pair.off(), attacks) == _told(attacks)
+
+
+@pytest.mark.skipif(
+    not _may_make_namespaces() or shutil.which("ip") is None or Condition.address not in present(),
+    reason="needs an address beside the loopback, `ip`, and root that may make namespaces",
+)
+def test_a_network_that_lacks_the_hosts_loopback_alone_is_caught() -> None:
+    attacks = _here(Control.network_deny, ("tcp", "udp", "outside", "outside_udp"))
+    found = [
+        {variant: outcome for variant, outcome, _ in told}
+        for told in _outcomes(walls.OwnNetwork(), walls.LeadingOut(), attacks)
+    ]
+    own = {"tcp": "held", "udp": "held"}
+    assert found == [
+        {**own, "outside": "held", "outside_udp": "held"},
+        {**own, "outside": "leaked", "outside_udp": "leaked"},
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
+from licet.probe import places
+
 
 class Condition(StrEnum):
     """Something of a host that an attack needs."""
@@ -17,6 +19,8 @@ class Condition(StrEnum):
     linux = "linux"
     root = "root"
     ipv6 = "ipv6"
+    address = "address"
+    """It has an address beside its loopback; looked for on Linux."""
     io_uring = "io_uring"
     user_namespaces = "user_namespaces"
     keyring = "keyring"
@@ -36,6 +40,8 @@ def present() -> frozenset[Condition]:
     if sys.platform != "linux":
         return frozenset(found)
     found.add(Condition.linux)
+    if places.addresses():
+        found.add(Condition.address)
     if _read("/proc/net/if_inet6"):
         found.add(Condition.ipv6)
     if _read("/proc/sys/kernel/io_uring_disabled") in ({"", "0", "1"} if root else {"", "0"}):

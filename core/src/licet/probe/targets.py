@@ -21,12 +21,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from licet.probe import places
 from licet.probe.hosts import CANARY
 from licet.probe.trial import Ear
 
 _PLACEHOLDER = re.compile(r"\{([A-Z][A-Z0-9_]*)\}")
 _SIBLING = "import sys, time; time.sleep(30)"
 _SHOWS_S = 3.0  # what a process may need to die of a signal
+_SAYS_S = 0.5  # what a mark may need that was sent by now
 
 
 class Targets:
@@ -117,37 +119,54 @@ class Targets:
             self._struck.append(lambda: not _untouched(path))
         return path
 
-    def _listen(self, family: int, address: Any, kind: int = socket.SOCK_STREAM, *, aim: bool = True) -> Any:
+    def _listen(
+        self,
+        family: int,
+        address: Any,
+        kind: int = socket.SOCK_STREAM,
+        *,
+        aim: bool = True,
+        mark: bytes = b"",
+    ) -> Any:
+        """Listen at `address`; where anybody can reach it, what came has to begin with `mark`."""
         listener = self._closing.enter_context(socket.socket(family, kind))
         listener.setblocking(False)
         listener.bind(address)
         if kind == socket.SOCK_STREAM:
             listener.listen(16)
         if aim:
-            self._struck.append(lambda: _arrived(listener, kind))
+            self._struck.append(lambda: _arrived(listener, kind, mark))
         return listener.getsockname()
 
-    def _port(self, family: int = socket.AF_INET, host: str = "127.0.0.1", *, aim: bool = True) -> int:
-        return int(self._listen(family, (host, 0), aim=aim)[1])
+    def _port(
+        self,
+        family: int = socket.AF_INET,
+        host: str = "127.0.0.1",
+        *,
+        aim: bool = True,
+        mark: bytes = b"",
+    ) -> int:
+        return int(self._listen(family, (host, 0), aim=aim, mark=mark)[1])
 
-    def _echo(self) -> int:
-        """A port that answers datagrams, as a name server does."""
+    def _echo(self, host: str = "127.0.0.1", mark: bytes = b"") -> int:
+        """A port that answers datagrams, as a name server does; only those that begin with `mark`."""
         server = self._closing.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         server.setblocking(False)
-        server.bind(("127.0.0.1", 0))
+        server.bind((host, 0))
         heard = []
         loop = asyncio.get_running_loop()
 
         def answer() -> None:
             with contextlib.suppress(OSError):
-                _, sender = server.recvfrom(100)
-                heard.append(sender)
-                server.sendto(b"answer", sender)
+                data, sender = server.recvfrom(100)
+                if data.startswith(mark):
+                    heard.append(sender)
+                    server.sendto(b"answer", sender)
 
         try:
             loop.add_reader(server.fileno(), answer)
         except NotImplementedError:  # the loop of Windows: nobody answers, but it arrives
-            self._struck.append(lambda: _arrived(server, socket.SOCK_DGRAM))
+            self._struck.append(lambda: _arrived(server, socket.SOCK_DGRAM, mark))
         else:
             self._closing.callback(loop.remove_reader, server.fileno())
             self._struck.append(lambda: bool(heard))
@@ -193,16 +212,27 @@ def _untouched(path: Path) -> bool:
     return path.exists() and path.stat().st_mode & 0o777 == 0o644 and path.read_text() == "untouched"
 
 
-def _arrived(listener: socket.socket, kind: int) -> bool:
-    """Whether anything came; what connected waits in the queue of the kernel until it is looked for."""
-    try:
-        if kind == socket.SOCK_STREAM:
-            listener.accept()[0].close()
-        else:
-            listener.recv(1)
-    except OSError:
-        return False
-    return True
+def _arrived(listener: socket.socket, kind: int, mark: bytes) -> bool:
+    """Whether a blow came that begins with `mark`; the kernel's queue keeps it until it is looked for."""
+    with contextlib.suppress(OSError):  # nothing waits there any more
+        while not _next(listener, kind, mark).startswith(mark):
+            pass
+        return True
+    return False
+
+
+def _next(listener: socket.socket, kind: int, mark: bytes) -> bytes:
+    if kind != socket.SOCK_STREAM:
+        return listener.recv(100)
+    connection, _ = listener.accept()
+    with connection:
+        if not mark:
+            return b""
+        connection.settimeout(_SAYS_S)
+        try:
+            return connection.recv(len(mark))
+        except OSError:  # a stranger that says nothing
+            return b""
 
 
 def _system_file() -> Path:
@@ -245,6 +275,9 @@ _MAKERS: dict[str, Callable[[Targets], object]] = {
     "TCP6_PORT": lambda t: t._port(socket.AF_INET6, "::1"),
     "OPEN_PORT": lambda t: t._port(aim=False),
     "UDP_PORT": Targets._echo,
+    "HOST_ADDRESSES": lambda t: [*places.addresses()],
+    "OUTSIDE_TCP_PORT": lambda t: t._port(host="", mark=t.say.encode()),
+    "OUTSIDE_UDP_PORT": lambda t: t._echo("", t.say.encode()),
     "UNIX_PATH": lambda t: t._path_socket("s.sock"),
     "DATAGRAM_PATH": lambda t: t._path_socket("d.sock", socket.SOCK_DGRAM),
     "ABSTRACT_NAME": Targets._abstract,
