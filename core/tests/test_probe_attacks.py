@@ -34,6 +34,12 @@ BULLETS = {
     ],
     "TCP": ["network_deny/tcp", "network_deny/tcp6", "network_deny/multipath", "network_filter/other_port"],
     "UDP": ["network_deny/udp", "network_deny/outside_udp"],
+    "more than the TCP port that is opened": [
+        "network_filter/other_host",
+        "network_filter/outside",
+        "network_filter/udp",
+        "network_filter/dns",
+    ],
     "hosts beside the loopback": ["network_deny/outside"],
     "DNS": ["network_deny/dns"],
     "pathname unix sockets": ["unix_socket_deny/pathname", "unix_socket_deny/datagram"],

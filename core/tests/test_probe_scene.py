@@ -70,6 +70,7 @@ def _send(family: int, address: Any, kind: int = socket.SOCK_STREAM) -> None:
         ("{VICTIM_LINK}", lambda path: Path(path).write_text("x")),
         ("{VICTIM_BY_DOTS}", lambda path: Path(path).write_text("x")),
         ("{TCP_PORT}", lambda port: _send(socket.AF_INET, ("127.0.0.1", int(port)))),
+        ("{OPEN_PORT_ELSEWHERE}", lambda port: _send(socket.AF_INET, ("127.0.0.2", int(port)))),
         ("{UDP_PORT}", lambda port: _send(socket.AF_INET, ("127.0.0.1", int(port)), socket.SOCK_DGRAM)),
         ("{UNIX_PATH}", lambda path: _send(socket.AF_UNIX, path)),
         ("{DATAGRAM_PATH}", lambda path: _send(socket.AF_UNIX, path, socket.SOCK_DGRAM)),

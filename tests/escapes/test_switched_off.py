@@ -74,7 +74,9 @@ PAIRS: dict[Control, Pair] = {
     Control.network_deny: Pair(
         walls.OwnNetwork, walls.Plain, ("tcp", "udp", "outside", "outside_udp"), root=True
     ),
-    Control.network_filter: Pair(walls.Ports, walls.Plain, ("other_port",)),
+    Control.network_filter: Pair(
+        walls.Relayed, walls.Plain, ("other_port", "other_host", "outside", "udp"), root=True
+    ),
     Control.unix_socket_deny: Pair(walls.NoSocketsOfTheHost, walls.Plain, ("pathname", "abstract")),
     Control.filesystem_bytes_limit: Pair(walls.SmallDisk, walls.Plain, ("one_file",), root=True),
     Control.orphan_cleanup: Pair(ControlledProcess, walls.Plain, ("talking", "silent")),
@@ -92,7 +94,6 @@ _LANDLOCKED = frozenset(
         Control.process_isolation,
         Control.filesystem_read_deny,
         Control.filesystem_write_deny,
-        Control.network_filter,
     }
 )
 
@@ -159,6 +160,18 @@ def test_a_network_that_lacks_the_hosts_loopback_alone_is_caught() -> None:
         {**own, "outside": "held", "outside_udp": "held"},
         {**own, "outside": "leaked", "outside_udp": "leaked"},
     ]
+
+
+@pytest.mark.skipif(not can_confine_signals(), reason="needs Landlock of today (Linux 6.12)")
+def test_a_filter_of_ports_alone_is_caught() -> None:
+    """It lets each of the ports through to every host, and all of UDP."""
+    attacks = _here(Control.network_filter, ("other_port", "other_host", "udp"))
+    ports, _ = _outcomes(walls.Ports(), walls.Plain(), attacks)
+    assert {variant: outcome for variant, outcome, _ in ports} == {
+        "other_port": "held",
+        "other_host": "leaked",
+        "udp": "leaked",
+    }
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,10 @@ class Targets:
     ) -> int:
         return int(self._listen(family, (host, 0), aim=aim, mark=mark)[1])
 
+    def _same_port(self) -> int:
+        """The number of the open port, at another address of the host."""
+        return int(self._listen(socket.AF_INET, ("127.0.0.2", int(self.fill("{OPEN_PORT}"))))[1])
+
     def _echo(self, host: str = "127.0.0.1", mark: bytes = b"") -> int:
         """A port that answers datagrams, as a name server does; only those that begin with `mark`."""
         server = self._closing.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
@@ -274,6 +278,7 @@ _MAKERS: dict[str, Callable[[Targets], object]] = {
     "TCP_PORT": Targets._port,
     "TCP6_PORT": lambda t: t._port(socket.AF_INET6, "::1"),
     "OPEN_PORT": lambda t: t._port(aim=False),
+    "OPEN_PORT_ELSEWHERE": Targets._same_port,
     "UDP_PORT": Targets._echo,
     "HOST_ADDRESSES": lambda t: [*places.addresses()],
     "OUTSIDE_TCP_PORT": lambda t: t._port(host="", mark=t.say.encode()),

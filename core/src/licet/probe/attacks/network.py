@@ -111,18 +111,37 @@ INTERNET = (
     ),
 )
 
+_filter = partial(
+    Attack,
+    Control.network_filter,
+    held_by=UNREACHABLE,
+    inexpressible=NO_SOCKET,
+    proofs=(Proof.struck,),
+    allowed={"network": "import socket\nsocket.create_connection(('127.0.0.1', {OPEN_PORT}), 2).close()"},
+    opens=Opened(network=("127.0.0.1:{OPEN_PORT}",)),
+)
+
 FILTER = (
-    Attack(
-        Control.network_filter,
-        "other_port",
-        "connect to another port than the one that is opened",
-        act=_TCP,
-        held_by=UNREACHABLE,
-        inexpressible=NO_SOCKET,
-        proofs=(Proof.struck,),
-        allowed={"network": "import socket\nsocket.create_connection(('127.0.0.1', {OPEN_PORT}), 2).close()"},
-        opens=Opened(network=("127.0.0.1:{OPEN_PORT}",)),
+    _filter("other_port", "connect to another port than the one that is opened", act=_TCP, quick=True),
+    _filter(
+        "other_host",
+        "connect to the port that is opened, at another address",
+        act="import socket\nsocket.create_connection(('127.0.0.2', {OPEN_PORT_ELSEWHERE}), 2).sendall(b'x')",
+        needs=ON_LINUX,
         quick=True,
+    ),
+    _filter(
+        "outside",
+        "connect to the host by an address that is not its loopback",
+        act=_OUTSIDE_TCP,
+        needs=_OUTSIDE,
+        quick=True,
+    ),
+    _filter("udp", "send a datagram where a TCP port is opened", act=_DATAGRAM % "b'x'", quick=True),
+    _filter(
+        "dns",
+        "ask a name server of the host, which carries data out",
+        act=_DATAGRAM % repr(_QUERY),
     ),
 )
 
