@@ -78,6 +78,7 @@ The claims of the backends are those on Linux 6.12 or later, for an ordinary use
 
 _CONDITIONS = {
     Condition.root: "as root",
+    Condition.folders: "with a home or another folder to write to",
     Condition.address: "with an address beside the loopback",
     Condition.ipv6: "with IPv6",
     Condition.io_uring: "where io_uring is open",

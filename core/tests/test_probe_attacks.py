@@ -23,6 +23,11 @@ BULLETS = {
         "filesystem_write_deny/create",
         "filesystem_write_deny/change",
     ],
+    "host files that are no temporary ones": [
+        "filesystem_read_deny/elsewhere",
+        "filesystem_write_deny/create_elsewhere",
+        "filesystem_write_deny/change_elsewhere",
+    ],
     "link escapes": [
         "filesystem_read_deny/symlink",
         "filesystem_read_deny/linked_folder",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -110,6 +112,54 @@ def test_what_comes_from_outside_is_a_blow_if_it_has_the_mark_of_the_run(
         return found
 
     assert filled(placeholder, "{SAY}", act=act) == [False, True]
+
+
+def _each(paths: str) -> list[Path]:
+    found: list[str] = ast.literal_eval(paths)
+    return [Path(path) for path in found]
+
+
+@pytest.mark.parametrize(
+    ("placeholder", "blow"),
+    [
+        ("{CANARY_FILES_ELSEWHERE}", lambda path: path.write_text("x")),
+        ("{VICTIM_FILES_ELSEWHERE}", lambda path: path.write_text("x")),
+        ("{VICTIM_FILES_ELSEWHERE}", lambda path: path.unlink()),
+    ],
+)
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_blow_elsewhere_is_seen_at_each_place(
+    placeholder: str, blow: Callable[[Path], Any], place: int
+) -> None:
+    assert struck_by(placeholder, lambda paths: blow(_each(paths)[place])) == (False, True)
+
+
+def test_nothing_is_left_elsewhere() -> None:
+    def act(targets: Targets, *texts: str) -> list[Path]:
+        secrets, canaries, victims = map(_each, texts)
+        assert [path.read_text() for path in secrets] == [targets.secret] * len(places.folders())
+        made = [path.parent for path in (*secrets, *canaries, *victims)]
+        assert {path.parent for path in made} == {*places.folders()}
+        assert all(path.is_dir() for path in made)
+        return made
+
+    made = filled(*(f"{{{name}_FILES_ELSEWHERE}}" for name in ("SECRET", "CANARY", "VICTIM")), act=act)
+    assert [path for path in made if path.exists()] == []
+
+
+def test_other_places_are_not_below_the_folder_for_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, home = tmp_path / "usual", tmp_path / "home"
+    (usual / "home").mkdir(parents=True)
+    home.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(usual))
+    monkeypatch.setenv("HOME", str(home))
+    assert places.folders()[0] == home
+    monkeypatch.setenv("HOME", str(usual / "home"))
+    assert usual / "home" not in places.folders()
+    monkeypatch.setenv("HOME", str(tmp_path / "missing"))
+    assert tmp_path / "missing" not in places.folders()
 
 
 def test_the_addresses_of_a_host_are_its_own_and_not_its_loopback() -> None:

@@ -122,6 +122,17 @@ def small_disk(folder, size):
     _mount(b"licet", folder.encode(), b"tmpfs", 0, f"size={size}".encode())
 
 
+def own_temporary_folder(kept):
+    """`/tmp` is another one but for `kept`, and all else is the host's."""
+    _unshare(_NEW_MOUNTS)
+    held = os.open(kept, os.O_PATH)
+    _mount(b"licet", b"/tmp", b"tmpfs", 0, None)
+    os.makedirs(kept)
+    _mount(f"/proc/self/fd/{held}".encode(), kept.encode(), None, 0x1000, None)
+    os.close(held)
+    os.chdir(kept)
+
+
 def another_boot_id(folder):
     """The kernel looks like another one. It is a lie, since nothing here has a second kernel."""
     _unshare(_NEW_MOUNTS)

@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -69,8 +70,12 @@ PAIRS: dict[Control, Pair] = {
     Control.process_count_limit: Pair(walls.FewProcesses, walls.Plain, ("fork",), root=True),
     Control.cpu_time_limit: Pair(ControlledProcess, liars.Unmetered, ("busy",)),
     Control.memory_limit: Pair(ControlledProcess, liars.Roomy, ("single",)),
-    Control.filesystem_read_deny: Pair(walls.Files, walls.Plain, ("file", "system", "symlink")),
-    Control.filesystem_write_deny: Pair(walls.Files, walls.Plain, ("create", "change", "symlink")),
+    Control.filesystem_read_deny: Pair(walls.Files, walls.Plain, ("file", "elsewhere", "system", "symlink")),
+    Control.filesystem_write_deny: Pair(
+        walls.Files,
+        walls.Plain,
+        ("create", "change", "create_elsewhere", "change_elsewhere", "symlink"),
+    ),
     Control.network_deny: Pair(
         walls.OwnNetwork, walls.Plain, ("tcp", "udp", "outside", "outside_udp"), root=True
     ),
@@ -160,6 +165,20 @@ def test_a_network_that_lacks_the_hosts_loopback_alone_is_caught() -> None:
         {**own, "outside": "held", "outside_udp": "held"},
         {**own, "outside": "leaked", "outside_udp": "leaked"},
     ]
+
+
+@pytest.mark.skipif(
+    not _may_make_namespaces() or not Path(tempfile.gettempdir()).resolve().is_relative_to("/tmp"),
+    reason="needs root that may make namespaces, and temporary files in `/tmp`",
+)
+@pytest.mark.parametrize("control", [Control.filesystem_read_deny, Control.filesystem_write_deny], ids=str)
+def test_a_sandbox_with_a_temporary_folder_of_its_own_and_no_other_wall_is_caught(control: Control) -> None:
+    variants = ("file", "elsewhere", "create", "change", "create_elsewhere", "change_elsewhere")
+    attacks = _here(control, variants)
+    own, _ = _outcomes(walls.OwnTemporaryFolder(), walls.Plain(), attacks)
+    assert {variant: outcome for variant, outcome, _ in own} == {
+        attack.variant: "leaked" if attack.variant.endswith("elsewhere") else "held" for attack in attacks
+    }
 
 
 @pytest.mark.skipif(not can_confine_signals(), reason="needs Landlock of today (Linux 6.12)")

@@ -131,6 +131,13 @@ class SmallDisk(Plain):
         return f"small_disk({plan.workdir!r}, {plan.limits.files})"
 
 
+class OwnTemporaryFolder(Plain):
+    """No wall but round `/tmp`."""
+
+    def wall(self, plan: ExecutionPlan) -> str:
+        return f"own_temporary_folder({plan.workdir!r})"
+
+
 class AnotherKernel(Plain):
     def wall(self, plan: ExecutionPlan) -> str:
         return f"another_boot_id({plan.workdir!r})"

@@ -19,6 +19,8 @@ class Condition(StrEnum):
     linux = "linux"
     root = "root"
     ipv6 = "ipv6"
+    folders = "folders"
+    """The user may write elsewhere than to the folder for temporary files."""
     address = "address"
     """It has an address beside its loopback; looked for on Linux."""
     io_uring = "io_uring"
@@ -31,9 +33,10 @@ class Condition(StrEnum):
 @cache
 def present() -> frozenset[Condition]:
     """The conditions that hold here, for this user."""
+    found = {Condition.folders} if places.folders() else set()
     if os.name != "posix":
-        return frozenset({Condition.windows} if os.name == "nt" else ())
-    found = {Condition.posix}
+        return frozenset({*found, Condition.windows} if os.name == "nt" else found)
+    found.add(Condition.posix)
     root = os.geteuid() == 0
     if root:
         found.add(Condition.root)

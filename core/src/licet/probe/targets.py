@@ -13,9 +13,11 @@ import contextlib
 import os
 import re
 import secrets
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -65,11 +67,7 @@ class Targets:
 
     def secret_file(self) -> Path:
         """A file outside of the working directory, with the secret in it."""
-        path = self.outside / "secret.txt"
-        if not path.exists():
-            path.write_text(self.secret)
-            path.chmod(0o644)
-        return path
+        return self._secret_in(self.outside)
 
     def close(self) -> None:
         """Close what is open and end what runs."""
@@ -93,6 +91,13 @@ class Targets:
         (self.outside / name).write_text(self.secret)
         return name
 
+    def _secret_in(self, folder: Path) -> Path:
+        path = folder / "secret.txt"
+        if not path.exists():
+            path.write_text(self.secret)
+            path.chmod(0o644)
+        return path
+
     def _allowed_file(self) -> Path:
         path = self.work / "allowed.txt"
         path.write_text("allowed")
@@ -107,17 +112,33 @@ class Targets:
         return f"{self.work.as_posix()}/../{target.relative_to(self.root).as_posix()}"
 
     def _canary(self) -> Path:
-        path = self.outside / "canary.txt"
+        return self._canary_in(self.outside)
+
+    def _canary_in(self, folder: Path) -> Path:
+        path = folder / "canary.txt"
         self._struck.append(path.exists)
         return path
 
     def _victim(self) -> Path:
-        path = self.outside / "victim.txt"
+        return self._victim_in(self.outside)
+
+    def _victim_in(self, folder: Path) -> Path:
+        path = folder / "victim.txt"
         if not path.exists():
             path.write_text("untouched")
             path.chmod(0o644)
             self._struck.append(lambda: not _untouched(path))
         return path
+
+    def _elsewhere(self, make: Callable[[Path], Path]) -> list[str]:
+        """What `make` makes, in a folder of this run at each of the other places of the host."""
+        return [make(self._folder_in(place)).as_posix() for place in places.folders()]
+
+    def _folder_in(self, place: Path) -> Path:
+        folder = Path(tempfile.mkdtemp(prefix="licet-probe-", dir=place))
+        self._closing.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder.chmod(0o755)
+        return folder
 
     def _listen(
         self,
@@ -274,6 +295,9 @@ _MAKERS: dict[str, Callable[[Targets], object]] = {
     "ALLOWED_FILE": Targets._allowed_file,
     "CANARY_FILE": Targets._canary,
     "VICTIM_FILE": Targets._victim,
+    "SECRET_FILES_ELSEWHERE": lambda t: t._elsewhere(t._secret_in),
+    "CANARY_FILES_ELSEWHERE": lambda t: t._elsewhere(t._canary_in),
+    "VICTIM_FILES_ELSEWHERE": lambda t: t._elsewhere(t._victim_in),
     "VICTIM_LINK": lambda t: t._link(t._victim()),
     "TCP_PORT": Targets._port,
     "TCP6_PORT": lambda t: t._port(socket.AF_INET6, "::1"),
