@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -235,7 +236,11 @@ def test_a_backend_that_fails_is_inconclusive() -> None:
     async def act(script: Script) -> None:
         raise LaunchFailed("no room")
 
-    assert seen(probe(Puppet(act)))[:2] == ("inconclusive", "raised LaunchFailed: no room")
+    assert seen(probe(Puppet(act))) == (
+        "inconclusive",
+        "raised LaunchFailed: no room",
+        "it could not be run: raised LaunchFailed: no room",
+    )
 
 
 def test_a_backend_with_a_fault_of_its_own_is_inconclusive() -> None:
@@ -485,10 +490,23 @@ def test_a_host_that_is_short_of_something_proves_nothing(monkeypatch: pytest.Mo
     assert seen(result)[::2] == ("inconclusive", "the attack fails without walls too")
     assert result.twin == "failed: [Errno 24] too many open files"
     monkeypatch.setattr("licet.probe.prober.apart.run", fail)
-    assert seen(probe(Puppet(hold), replace(READ, host_apart=True)))[:2] == (
+    assert seen(probe(Puppet(hold), replace(READ, host_apart=True))) == (
         "inconclusive",
         "not tried: [Errno 24] too many open files",
+        "it could not be run: not tried: [Errno 24] too many open files",
     )
+
+
+class Particular(Puppet):
+    """A backend that can't be made without arguments, as a process of its own would have to."""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX, where hosts of their own are made")
+def test_a_host_of_its_own_that_can_not_make_the_backend_says_so() -> None:
+    outcome, observed, reason = seen(probe(Particular(hold), replace(READ, host_apart=True)))
+    assert outcome == "inconclusive"
+    assert observed == ("raised TypeError: Puppet.__init__() missing 1 required positional argument: 'act'")
+    assert reason == f"it could not be run: {observed}"
 
 
 def test_a_prior_run_comes_first_and_the_twin_does_both() -> None:

@@ -196,6 +196,7 @@ def test_a_filter_of_ports_alone_is_caught() -> None:
 @pytest.mark.parametrize(
     ("on", "off", "control", "variant"),
     [
+        (ControlledProcess, liars.Denying, Control.environment_allowlist, "child"),
         (MontyBackend, liars.OpenMonty, Control.filesystem_read_deny, "file"),
         (MontyBackend, liars.OpenMonty, Control.filesystem_write_deny, "create"),
         (ControlledProcess, liars.Unconfined, Control.process_tree_cleanup, "strikes_parent"),

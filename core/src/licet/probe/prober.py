@@ -28,7 +28,7 @@ from licet.probe.order import Order
 from licet.probe.results import ProbeOutcome, ProbeResult, Progress
 from licet.probe.scene import Scene
 from licet.probe.targets import Targets
-from licet.probe.trial import SLACK, Trial, got_through
+from licet.probe.trial import NOT_RUN, SLACK, Trial, got_through
 from licet.request import Action
 from licet.requirements import openable
 
@@ -186,7 +186,12 @@ def judge(
     if got_through(attack, replace(trial, pressed=False), text, attack.patience + SLACK):
         return ProbeOutcome.inconclusive, "late, on a machine too busy to tell why"
     if not trial.answered:
-        return ProbeOutcome.inconclusive, "what is allowed did not work either"
+        failed = trial.observed.startswith(NOT_RUN)
+        return ProbeOutcome.inconclusive, (
+            f"it could not be run: {bounded(trial.observed, 200)}"
+            if failed
+            else "what is allowed did not work either"
+        )
     if not attack.holds(trial.observed, descriptor):
         return ProbeOutcome.inconclusive, "none of the exact signs of a wall was seen"
     if Proof.alive in attack.proofs and trial.ready and not trial.sighted:

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 from licet.probe import places
-from licet.probe.hosts import CANARY
 from licet.probe.trial import Ear
 
 _PLACEHOLDER = re.compile(r"\{([A-Z][A-Z0-9_]*)\}")
@@ -36,9 +35,10 @@ _SAYS_S = 0.5  # what a mark may need that was sent by now
 class Targets:
     """The targets of one run. `fill` makes those that a text names; `struck` tells whether one was hit."""
 
-    def __init__(self, root: Path, token: str, secret: str | None = None) -> None:
+    def __init__(self, root: Path, token: str, variable: str, secret: str | None = None) -> None:
         self.root = root
         self.token = token
+        self.variable = variable
         self.work = root / "work"
         self.outside = root / "outside"
         for folder in (self.root, self.work, self.outside):
@@ -211,7 +211,7 @@ class Targets:
     def _sibling(self) -> int:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-B", "-c", _SIBLING, self.secret],
-            env={**os.environ, CANARY: self.secret},
+            env={**os.environ, self.variable: self.secret},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -280,6 +280,7 @@ _MAKERS: dict[str, Callable[[Targets], object]] = {
     "SAY": lambda t: t.say,
     "TOKEN": lambda t: t.token,
     "SECRET": lambda t: t.secret,
+    "VARIABLE": lambda t: t.variable,
     "FACTOR": lambda t: t.factors[0],
     "OTHER_FACTOR": lambda t: t.factors[1],
     "SUM": lambda t: sum(t.factors),
