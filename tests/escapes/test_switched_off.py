@@ -229,4 +229,4 @@ def test_a_backend_without_any_protection_is_caught(bare: Report, control: Contr
 def test_each_claim_of_a_backend_without_walls_is_refuted(bare: Report) -> None:
     told = offer(liars.Bare().describe(), Receipts.of(bare.results)).descriptor.sandbox_enforcement_contract
     assert {claim.level for _, claim in told.items()} == {Level.not_enforced}
-    assert all(claim.gaps[-1].startswith("refuted here: attack `") for _, claim in told.items())
+    assert all(claim.gaps[-1].startswith("refuted here by ") for _, claim in told.items())
