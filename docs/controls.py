@@ -69,12 +69,17 @@ The *quick* attacks are the evidence that selection asks for; `licet backends ve
 *beyond `partial`* may get through where only `partial` is claimed. A sign marked \\* counts only in a
 language that lists all of its modules, and can't express the act.
 
+Nothing but your own host is attacked. Where it has no address beside its loopback, no attack can tell a
+network that leads out from none at all: what walls off the loopback alone passes there.
+
 The claims of the backends are those on Linux 6.12 or later, for an ordinary user. Where
 `controlled_process` runs as root, or where its kernel can't confine signals, some are weaker, and marked.
 """
 
 _CONDITIONS = {
     Condition.root: "as root",
+    Condition.folders: "with a home or another folder to write to",
+    Condition.address: "with an address beside the loopback",
     Condition.ipv6: "with IPv6",
     Condition.io_uring: "where io_uring is open",
     Condition.user_namespaces: "where user namespaces can be made",

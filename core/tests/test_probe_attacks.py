@@ -23,6 +23,11 @@ BULLETS = {
         "filesystem_write_deny/create",
         "filesystem_write_deny/change",
     ],
+    "host files that are no temporary ones": [
+        "filesystem_read_deny/elsewhere",
+        "filesystem_write_deny/create_elsewhere",
+        "filesystem_write_deny/change_elsewhere",
+    ],
     "link escapes": [
         "filesystem_read_deny/symlink",
         "filesystem_read_deny/linked_folder",
@@ -33,7 +38,14 @@ BULLETS = {
         "filesystem_write_deny/hard_link",
     ],
     "TCP": ["network_deny/tcp", "network_deny/tcp6", "network_deny/multipath", "network_filter/other_port"],
-    "UDP": ["network_deny/udp"],
+    "UDP": ["network_deny/udp", "network_deny/outside_udp"],
+    "more than the TCP port that is opened": [
+        "network_filter/other_host",
+        "network_filter/outside",
+        "network_filter/udp",
+        "network_filter/dns",
+    ],
+    "hosts beside the loopback": ["network_deny/outside"],
     "DNS": ["network_deny/dns"],
     "pathname unix sockets": ["unix_socket_deny/pathname", "unix_socket_deny/datagram"],
     "abstract unix sockets": ["unix_socket_deny/abstract"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import socket
 import sys
 import threading
@@ -19,7 +20,7 @@ from licet.backend import Descriptor, Host, Language, Outcome, Sandbox, Terminat
 from licet.contract import SandboxEnforcementContract
 from licet.plan import ExecutionPlan, Opened
 from licet.probe import traces
-from licet.probe.hosts import CANARY, Hosts
+from licet.probe.hosts import Hosts
 from licet.probe.listening import listen
 from licet.probe.order import Order
 from licet.probe.pace import Pace
@@ -55,7 +56,7 @@ class _Telling:
         files = _descriptors()
         streams = [number in files for number in range(3)]
         told = {
-            "canary": os.environ[CANARY],
+            "environment": dict(os.environ),
             "parent": os.getppid(),
             "files": [*files.values()],
             "streams": streams,
@@ -111,10 +112,16 @@ def test_a_host_holds_the_secret_and_the_file_and_its_standard_streams(hosts: Ho
     with channel:
         assert heard.ended == "exited 0"
         assert heard.took >= 0
-        assert heard.said["canary"] == hosts.secret
+        assert heard.said["environment"][hosts.variable] == hosts.secret
         assert str(holds) in heard.said["files"]
         assert heard.said["streams"] == [True, True, True]
-    assert CANARY not in os.environ
+    assert hosts.variable not in os.environ
+
+
+def test_the_variable_of_each_scene_has_a_name_of_its_own() -> None:
+    names = {Hosts().variable for _ in range(8)}
+    assert len(names) == 8
+    assert not any(re.search("LICET|PROBE|SECRET|KEY|TOKEN|PASS", name) for name in names)
 
 
 def test_all_hosts_come_from_one_process_and_end_with_their_sockets(hosts: Hosts, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -211,11 +212,35 @@ def test_what_the_host_sees_beats_what_the_program_says() -> None:
     assert backend.runs == 1
 
 
+def test_a_blow_that_was_seen_stays_seen_whatever_becomes_of_the_twin() -> None:
+    async def act(script: Script) -> None:
+        await hold(script)
+        path = re.search(r"open\('([^']+)', 'w'\)", script.plan.code)
+        assert path
+        if backend.runs == 1:  # a second run would find a wall
+            await asyncio.to_thread(Path(path[1]).write_text, "struck")
+
+    attack = replace(
+        READ,
+        act="raise LookupError('as if the twin had failed')\nfile = open('{CANARY_FILE}', 'w')",
+        proofs=(Proof.struck,),
+    )
+    backend = Puppet(act)
+    result = probe(backend, attack)
+    assert seen(result) == ("leaked", "PermissionError EACCES", "the attack got through")
+    assert result.twin == "failed: LookupError: as if the twin had failed"
+    assert backend.runs == 1
+
+
 def test_a_backend_that_fails_is_inconclusive() -> None:
     async def act(script: Script) -> None:
         raise LaunchFailed("no room")
 
-    assert seen(probe(Puppet(act)))[:2] == ("inconclusive", "raised LaunchFailed: no room")
+    assert seen(probe(Puppet(act))) == (
+        "inconclusive",
+        "raised LaunchFailed: no room",
+        "it could not be run: raised LaunchFailed: no room",
+    )
 
 
 def test_a_backend_with_a_fault_of_its_own_is_inconclusive() -> None:
@@ -465,10 +490,23 @@ def test_a_host_that_is_short_of_something_proves_nothing(monkeypatch: pytest.Mo
     assert seen(result)[::2] == ("inconclusive", "the attack fails without walls too")
     assert result.twin == "failed: [Errno 24] too many open files"
     monkeypatch.setattr("licet.probe.prober.apart.run", fail)
-    assert seen(probe(Puppet(hold), replace(READ, host_apart=True)))[:2] == (
+    assert seen(probe(Puppet(hold), replace(READ, host_apart=True))) == (
         "inconclusive",
         "not tried: [Errno 24] too many open files",
+        "it could not be run: not tried: [Errno 24] too many open files",
     )
+
+
+class Particular(Puppet):
+    """A backend that can't be made without arguments, as a process of its own would have to."""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX, where hosts of their own are made")
+def test_a_host_of_its_own_that_can_not_make_the_backend_says_so() -> None:
+    outcome, observed, reason = seen(probe(Particular(hold), replace(READ, host_apart=True)))
+    assert outcome == "inconclusive"
+    assert observed == ("raised TypeError: Puppet.__init__() missing 1 required positional argument: 'act'")
+    assert reason == f"it could not be run: {observed}"
 
 
 def test_a_prior_run_comes_first_and_the_twin_does_both() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import pytest
 from licet.backend import Access, Target, ToolCall
 from licet.contract import Control
 from licet.plan import Opened
-from licet.probe import bare, traces
+from licet.probe import bare, places, traces
 from licet.probe.attack import Attack, Proof
 from licet.probe.scene import Scene
 from licet.probe.targets import Targets
@@ -70,6 +72,7 @@ def _send(family: int, address: Any, kind: int = socket.SOCK_STREAM) -> None:
         ("{VICTIM_LINK}", lambda path: Path(path).write_text("x")),
         ("{VICTIM_BY_DOTS}", lambda path: Path(path).write_text("x")),
         ("{TCP_PORT}", lambda port: _send(socket.AF_INET, ("127.0.0.1", int(port)))),
+        ("{OPEN_PORT_ELSEWHERE}", lambda port: _send(socket.AF_INET, ("127.0.0.2", int(port)))),
         ("{UDP_PORT}", lambda port: _send(socket.AF_INET, ("127.0.0.1", int(port)), socket.SOCK_DGRAM)),
         ("{UNIX_PATH}", lambda path: _send(socket.AF_UNIX, path)),
         ("{DATAGRAM_PATH}", lambda path: _send(socket.AF_UNIX, path, socket.SOCK_DGRAM)),
@@ -90,6 +93,80 @@ def test_a_blow_is_seen(placeholder: str, blow: Callable[[str], Any]) -> None:
 )
 def test_what_is_allowed_is_no_blow(placeholder: str, blow: Callable[[str], Any]) -> None:
     assert struck_by(placeholder, blow) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("placeholder", "kind"),
+    [("{OUTSIDE_TCP_PORT}", socket.SOCK_STREAM), ("{OUTSIDE_UDP_PORT}", socket.SOCK_DGRAM)],
+)
+def test_what_comes_from_outside_is_a_blow_if_it_has_the_mark_of_the_run(
+    placeholder: str, kind: socket.SocketKind
+) -> None:
+    def act(targets: Targets, port: str, mark: str) -> list[bool]:
+        found = []
+        for data in (b"GET / HTTP/1.0", mark.encode()):
+            with socket.socket(socket.AF_INET, kind) as connection:
+                connection.connect(("127.0.0.1", int(port)))
+                connection.sendall(data)
+            found.append(targets.struck(expected=data != b"GET / HTTP/1.0"))
+        return found
+
+    assert filled(placeholder, "{SAY}", act=act) == [False, True]
+
+
+def _each(paths: str) -> list[Path]:
+    found: list[str] = ast.literal_eval(paths)
+    return [Path(path) for path in found]
+
+
+@pytest.mark.parametrize(
+    ("placeholder", "blow"),
+    [
+        ("{CANARY_FILES_ELSEWHERE}", lambda path: path.write_text("x")),
+        ("{VICTIM_FILES_ELSEWHERE}", lambda path: path.write_text("x")),
+        ("{VICTIM_FILES_ELSEWHERE}", lambda path: path.unlink()),
+    ],
+)
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_blow_elsewhere_is_seen_at_each_place(
+    placeholder: str, blow: Callable[[Path], Any], place: int
+) -> None:
+    assert struck_by(placeholder, lambda paths: blow(_each(paths)[place])) == (False, True)
+
+
+def test_nothing_is_left_elsewhere() -> None:
+    def act(targets: Targets, *texts: str) -> list[Path]:
+        secrets, canaries, victims = map(_each, texts)
+        assert [path.read_text() for path in secrets] == [targets.secret] * len(places.folders())
+        made = [path.parent for path in (*secrets, *canaries, *victims)]
+        assert {path.parent for path in made} == {*places.folders()}
+        assert all(path.is_dir() for path in made)
+        return made
+
+    made = filled(*(f"{{{name}_FILES_ELSEWHERE}}" for name in ("SECRET", "CANARY", "VICTIM")), act=act)
+    assert [path for path in made if path.exists()] == []
+
+
+def test_other_places_are_not_below_the_folder_for_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, home = tmp_path / "usual", tmp_path / "home"
+    (usual / "home").mkdir(parents=True)
+    home.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(usual))
+    monkeypatch.setenv("HOME", str(home))
+    assert places.folders()[0] == home
+    monkeypatch.setenv("HOME", str(usual / "home"))
+    assert usual / "home" not in places.folders()
+    monkeypatch.setenv("HOME", str(tmp_path / "missing"))
+    assert tmp_path / "missing" not in places.folders()
+
+
+def test_the_addresses_of_a_host_are_its_own_and_not_its_loopback() -> None:
+    for address in places.addresses():
+        assert not address.startswith("127.")
+        with socket.create_server((address, 0)) as server:
+            assert server.getsockname()[0] == address
 
 
 def test_the_death_of_the_sibling_is_a_blow() -> None:

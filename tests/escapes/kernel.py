@@ -5,10 +5,15 @@ not somebody's word. It needs nothing but the standard library.
 """
 
 import ctypes
+import fcntl
 import os
 import platform
 import resource
+import select
+import socket
 import struct
+import subprocess
+import threading
 
 _LIBRARY = ctypes.CDLL(None, use_errno=True)
 _ARM = platform.machine() == "aarch64"
@@ -53,10 +58,79 @@ def own_network():
     _unshare(_NEW_NET)
 
 
+def network_that_leads_out():
+    """A network of its own with another loopback, and a way out through the host (needs `ip`)."""
+    pid = os.getpid()
+    net = f"10.213.{pid >> 6 & 255}.{(pid & 63) * 4}"
+    ours, theirs = (net[: net.rindex(".") + 1] + str((pid & 63) * 4 + number) for number in (1, 2))
+    go, tell = os.pipe()
+    helper = os.fork()
+    if helper == 0:  # which stays outside
+        os.read(go, 1)
+        _ip(f"link add licet{pid} type veth peer name out netns {pid}")
+        _ip(f"address add {ours}/30 dev licet{pid}")
+        _ip(f"link set licet{pid} up")
+        os._exit(0)
+    _unshare(_NEW_NET)
+    os.write(tell, b"x")
+    os.waitpid(helper, 0)
+    for line in (f"address add {theirs}/30 dev out", "link set out up", f"route add default via {ours}"):
+        _ip(line)
+
+
+def _ip(line):
+    subprocess.run(["ip", *line.split()], check=True)
+
+
+def network_that_leads_to(ports):
+    """A network of its own, of whose 127.0.0.1 these ports alone are those of the host."""
+    here, outside = socket.socketpair()
+    if os.fork() == 0:  # who stays outside, and goes with the code
+        here.close()
+        os.closerange(0, 3)
+        _, given, _, _ = socket.recv_fds(outside, 1, len(ports))
+        _relay(outside, [socket.socket(fileno=number) for number in given])
+        os._exit(0)
+    _unshare(_NEW_NET)
+    with socket.socket() as any_socket:
+        fcntl.ioctl(any_socket, 0x8914, struct.pack("16sH22x", b"lo", 1))  # SIOCSIFFLAGS, IFF_UP
+    listeners = [socket.create_server(("127.0.0.1", port)) for port in ports]
+    socket.send_fds(here, [b"x"], [listener.fileno() for listener in listeners])
+    here.detach()  # it stays open as long as the code runs
+
+
+def _relay(over, listeners):
+    while True:
+        ready, _, _ = select.select([over, *listeners], [], [])
+        if over in ready:
+            return
+        for listener in ready:
+            inner, outer = listener.accept()[0], socket.create_connection(listener.getsockname())
+            for pair in ((inner, outer), (outer, inner)):
+                threading.Thread(target=_pump, args=pair, daemon=True).start()
+
+
+def _pump(source, sink):
+    while data := source.recv(1 << 16):
+        sink.sendall(data)
+    sink.shutdown(socket.SHUT_WR)
+
+
 def small_disk(folder, size):
     """`folder` is a file system in memory of `size` bytes."""
     _unshare(_NEW_MOUNTS)
     _mount(b"licet", folder.encode(), b"tmpfs", 0, f"size={size}".encode())
+
+
+def own_temporary_folder(kept):
+    """`/tmp` is another one but for `kept`, and all else is the host's."""
+    _unshare(_NEW_MOUNTS)
+    held = os.open(kept, os.O_PATH)
+    _mount(b"licet", b"/tmp", b"tmpfs", 0, None)
+    os.makedirs(kept)
+    _mount(f"/proc/self/fd/{held}".encode(), kept.encode(), None, 0x1000, None)
+    os.close(held)
+    os.chdir(kept)
 
 
 def another_boot_id(folder):

@@ -153,6 +153,15 @@ class Inheriting(Unbounded):
         return _Unbounded(environment={**os.environ, **plan.environment})
 
 
+class Denying(Unbounded):
+    """What looks like a secret, or like licet's own, is kept from the code; the rest is handed on."""
+
+    async def open(self, plan: ExecutionPlan, host: Host) -> Sandbox:
+        suspect = ("LICET", "CANARY", "PROBE", "SECRET", "TOKEN", "KEY", "PASSWORD")
+        handed_on = {name: value for name, value in os.environ.items() if not any(w in name for w in suspect)}
+        return _Unbounded(environment={**handed_on, **plan.environment})
+
+
 class Elsewhere(Unbounded):
     """The run starts in another directory."""
 

@@ -114,9 +114,28 @@ class OwnNetwork(Plain):
         return "own_network()"
 
 
+class LeadingOut(Plain):
+    """Another loopback than the host's, and no wall beside."""
+
+    def wall(self, plan: ExecutionPlan) -> str:
+        return "network_that_leads_out()"
+
+
+class Relayed(Plain):
+    def wall(self, plan: ExecutionPlan) -> str:
+        return f"network_that_leads_to({_ports(plan)!r})"
+
+
 class SmallDisk(Plain):
     def wall(self, plan: ExecutionPlan) -> str:
         return f"small_disk({plan.workdir!r}, {plan.limits.files})"
+
+
+class OwnTemporaryFolder(Plain):
+    """No wall but round `/tmp`."""
+
+    def wall(self, plan: ExecutionPlan) -> str:
+        return f"own_temporary_folder({plan.workdir!r})"
 
 
 class AnotherKernel(Plain):
@@ -131,5 +150,11 @@ class Files(Plain):
 
 
 class Ports(Plain):
+    """No other TCP port, but these of every host, and all of UDP."""
+
     def wall(self, plan: ExecutionPlan) -> str:
-        return f"ports({[int(target.rpartition(':')[2]) for target in plan.opened.network]!r})"
+        return f"ports({_ports(plan)!r})"
+
+
+def _ports(plan: ExecutionPlan) -> list[int]:
+    return [int(target.rpartition(":")[2]) for target in plan.opened.network]

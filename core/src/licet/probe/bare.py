@@ -19,7 +19,6 @@ from contextlib import contextmanager
 
 from licet.probe import traces
 from licet.probe.attack import ENDS_EARLY, Attack, Proof, Scenario
-from licet.probe.hosts import CANARY
 from licet.probe.listening import listen
 from licet.probe.targets import Targets
 from licet.probe.trial import START_S, Ear, Trial
@@ -87,9 +86,9 @@ def _started(attack: Attack, targets: Targets, program: str) -> Iterator[subproc
     with contextlib.ExitStack() as stack:
         held: tuple[int, ...] = ()
         if attack.host_apart:
-            hidden = CANARY if attack.clean_twin else ""
+            hidden = targets.variable if attack.clean_twin else ""
             command = [sys.executable, *FLAGS, "-c", _LAUNCHER, hidden, bounded, *FLAGS]
-            environment[CANARY] = targets.secret
+            environment[targets.variable] = targets.secret
             held = (stack.enter_context(targets.secret_file().open("rb")).fileno(),)
         process = subprocess.Popen(
             command,

@@ -8,6 +8,8 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
+from licet.probe import places
+
 
 class Condition(StrEnum):
     """Something of a host that an attack needs."""
@@ -17,6 +19,10 @@ class Condition(StrEnum):
     linux = "linux"
     root = "root"
     ipv6 = "ipv6"
+    folders = "folders"
+    """The user may write elsewhere than to the folder for temporary files."""
+    address = "address"
+    """It has an address beside its loopback; looked for on Linux."""
     io_uring = "io_uring"
     user_namespaces = "user_namespaces"
     keyring = "keyring"
@@ -27,15 +33,18 @@ class Condition(StrEnum):
 @cache
 def present() -> frozenset[Condition]:
     """The conditions that hold here, for this user."""
+    found = {Condition.folders} if places.folders() else set()
     if os.name != "posix":
-        return frozenset({Condition.windows} if os.name == "nt" else ())
-    found = {Condition.posix}
+        return frozenset({*found, Condition.windows} if os.name == "nt" else found)
+    found.add(Condition.posix)
     root = os.geteuid() == 0
     if root:
         found.add(Condition.root)
     if sys.platform != "linux":
         return frozenset(found)
     found.add(Condition.linux)
+    if places.addresses():
+        found.add(Condition.address)
     if _read("/proc/net/if_inet6"):
         found.add(Condition.ipv6)
     if _read("/proc/sys/kernel/io_uring_disabled") in ({"", "0", "1"} if root else {"", "0"}):

@@ -18,9 +18,7 @@ from pathlib import Path
 from licet.backend import Backend
 from licet.probe.order import Order
 
-CANARY = "LICET_CANARY"
-"""The variable of a host in which the secret is."""
-
+_WORDS = ("STORE", "REGION", "STAGE", "CLUSTER", "BATCH", "LEDGER", "QUEUE", "DEPOT")
 _START = """\
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
@@ -30,10 +28,11 @@ serve(0)
 
 
 class Hosts:
-    """Makes host processes, all of which hold `secret`."""
+    """Makes host processes, all of which hold `secret` in `variable`, whose name no filter can know."""
 
     def __init__(self) -> None:
         self.secret = f"secret-{secrets.token_hex(8)}"
+        self.variable = f"{secrets.choice(_WORDS)}_{secrets.choice(_WORDS)}_{secrets.token_hex(2).upper()}"
         self._guard = threading.Lock()
         self._orders: socket.socket | None = None
         self._server: subprocess.Popen[bytes] | None = None
@@ -78,7 +77,7 @@ class Hosts:
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,  # whatever a backend prints is none of an answer
                     stderr=subprocess.DEVNULL,
-                    env={**os.environ, CANARY: self.secret},
+                    env={**os.environ, self.variable: self.secret},
                     start_new_session=True,
                 )
         return self._orders

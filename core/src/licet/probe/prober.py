@@ -5,8 +5,8 @@ Rules this module keeps:
 - a plan of the prober is sealed as the runtime's are, and a backend is called by `backend.execute` alone;
 - held: the program saw one exact wall, its allowed act worked, no target shows a blow, its twin got through;
 - leaked: the goal was reached, whatever the program says; everything else is inconclusive;
-- what is inconclusive, what a busy machine may have let through, and what has a twin that failed is tried
-  again, alone; on a machine that does not keep pace, late is no leak;
+- what is inconclusive, and what a busy machine may have let through, is tried again, alone; on a machine that
+  does not keep pace, late is no leak; every other leak is final, whatever became of the twin;
 - every wait has an end: a backend that ignores its deadline and its cancellation is left behind, and told.
 """
 
@@ -28,7 +28,7 @@ from licet.probe.order import Order
 from licet.probe.results import ProbeOutcome, ProbeResult, Progress
 from licet.probe.scene import Scene
 from licet.probe.targets import Targets
-from licet.probe.trial import SLACK, Trial, got_through
+from licet.probe.trial import NOT_RUN, SLACK, Trial, got_through
 from licet.request import Action
 from licet.requirements import openable
 
@@ -116,7 +116,7 @@ class Prober:
             (trial.pressed and bool(_TIMED & {*attack.proofs}))
             or judge(attack, certain, text, descriptor, shown)[0] is not outcome
         )
-        return result, by_time or outcome is ProbeOutcome.inconclusive or not shown.got_through
+        return result, by_time or outcome is ProbeOutcome.inconclusive
 
     @asynccontextmanager
     async def _slot(self, *, alone: bool) -> AsyncIterator[None]:
@@ -186,7 +186,12 @@ def judge(
     if got_through(attack, replace(trial, pressed=False), text, attack.patience + SLACK):
         return ProbeOutcome.inconclusive, "late, on a machine too busy to tell why"
     if not trial.answered:
-        return ProbeOutcome.inconclusive, "what is allowed did not work either"
+        failed = trial.observed.startswith(NOT_RUN)
+        return ProbeOutcome.inconclusive, (
+            f"it could not be run: {bounded(trial.observed, 200)}"
+            if failed
+            else "what is allowed did not work either"
+        )
     if not attack.holds(trial.observed, descriptor):
         return ProbeOutcome.inconclusive, "none of the exact signs of a wall was seen"
     if Proof.alive in attack.proofs and trial.ready and not trial.sighted:

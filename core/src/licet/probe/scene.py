@@ -74,7 +74,7 @@ class Scene:
         if self._root is None:
             raise RuntimeError("the scene is not open")
         run = secrets.token_hex(4)
-        targets = Targets(self._root / run, f"{self._token}-{run}", secret)
+        targets = Targets(self._root / run, f"{self._token}-{run}", self.hosts.variable, secret)
         try:
             yield targets
         finally:

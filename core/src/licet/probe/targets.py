@@ -13,28 +13,32 @@ import contextlib
 import os
 import re
 import secrets
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from licet.probe.hosts import CANARY
+from licet.probe import places
 from licet.probe.trial import Ear
 
 _PLACEHOLDER = re.compile(r"\{([A-Z][A-Z0-9_]*)\}")
 _SIBLING = "import sys, time; time.sleep(30)"
 _SHOWS_S = 3.0  # what a process may need to die of a signal
+_SAYS_S = 0.5  # what a mark may need that was sent by now
 
 
 class Targets:
     """The targets of one run. `fill` makes those that a text names; `struck` tells whether one was hit."""
 
-    def __init__(self, root: Path, token: str, secret: str | None = None) -> None:
+    def __init__(self, root: Path, token: str, variable: str, secret: str | None = None) -> None:
         self.root = root
         self.token = token
+        self.variable = variable
         self.work = root / "work"
         self.outside = root / "outside"
         for folder in (self.root, self.work, self.outside):
@@ -63,11 +67,7 @@ class Targets:
 
     def secret_file(self) -> Path:
         """A file outside of the working directory, with the secret in it."""
-        path = self.outside / "secret.txt"
-        if not path.exists():
-            path.write_text(self.secret)
-            path.chmod(0o644)
-        return path
+        return self._secret_in(self.outside)
 
     def close(self) -> None:
         """Close what is open and end what runs."""
@@ -91,6 +91,13 @@ class Targets:
         (self.outside / name).write_text(self.secret)
         return name
 
+    def _secret_in(self, folder: Path) -> Path:
+        path = folder / "secret.txt"
+        if not path.exists():
+            path.write_text(self.secret)
+            path.chmod(0o644)
+        return path
+
     def _allowed_file(self) -> Path:
         path = self.work / "allowed.txt"
         path.write_text("allowed")
@@ -105,49 +112,86 @@ class Targets:
         return f"{self.work.as_posix()}/../{target.relative_to(self.root).as_posix()}"
 
     def _canary(self) -> Path:
-        path = self.outside / "canary.txt"
+        return self._canary_in(self.outside)
+
+    def _canary_in(self, folder: Path) -> Path:
+        path = folder / "canary.txt"
         self._struck.append(path.exists)
         return path
 
     def _victim(self) -> Path:
-        path = self.outside / "victim.txt"
+        return self._victim_in(self.outside)
+
+    def _victim_in(self, folder: Path) -> Path:
+        path = folder / "victim.txt"
         if not path.exists():
             path.write_text("untouched")
             path.chmod(0o644)
             self._struck.append(lambda: not _untouched(path))
         return path
 
-    def _listen(self, family: int, address: Any, kind: int = socket.SOCK_STREAM, *, aim: bool = True) -> Any:
+    def _elsewhere(self, make: Callable[[Path], Path]) -> list[str]:
+        """What `make` makes, in a folder of this run at each of the other places of the host."""
+        return [make(self._folder_in(place)).as_posix() for place in places.folders()]
+
+    def _folder_in(self, place: Path) -> Path:
+        folder = Path(tempfile.mkdtemp(prefix="licet-probe-", dir=place))
+        self._closing.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder.chmod(0o755)
+        return folder
+
+    def _listen(
+        self,
+        family: int,
+        address: Any,
+        kind: int = socket.SOCK_STREAM,
+        *,
+        aim: bool = True,
+        mark: bytes = b"",
+    ) -> Any:
+        """Listen at `address`; where anybody can reach it, what came has to begin with `mark`."""
         listener = self._closing.enter_context(socket.socket(family, kind))
         listener.setblocking(False)
         listener.bind(address)
         if kind == socket.SOCK_STREAM:
             listener.listen(16)
         if aim:
-            self._struck.append(lambda: _arrived(listener, kind))
+            self._struck.append(lambda: _arrived(listener, kind, mark))
         return listener.getsockname()
 
-    def _port(self, family: int = socket.AF_INET, host: str = "127.0.0.1", *, aim: bool = True) -> int:
-        return int(self._listen(family, (host, 0), aim=aim)[1])
+    def _port(
+        self,
+        family: int = socket.AF_INET,
+        host: str = "127.0.0.1",
+        *,
+        aim: bool = True,
+        mark: bytes = b"",
+    ) -> int:
+        return int(self._listen(family, (host, 0), aim=aim, mark=mark)[1])
 
-    def _echo(self) -> int:
-        """A port that answers datagrams, as a name server does."""
+    def _same_port(self) -> int:
+        """The number of the open port, at another address of the host."""
+        return int(self._listen(socket.AF_INET, ("127.0.0.2", int(self.fill("{OPEN_PORT}"))))[1])
+
+    def _echo(self, host: str = "127.0.0.1", mark: bytes = b"") -> int:
+        """A port that answers datagrams, as a name server does; only those that begin with `mark`."""
         server = self._closing.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         server.setblocking(False)
-        server.bind(("127.0.0.1", 0))
+        server.bind((host, 0))
         heard = []
         loop = asyncio.get_running_loop()
 
         def answer() -> None:
             with contextlib.suppress(OSError):
-                _, sender = server.recvfrom(100)
-                heard.append(sender)
-                server.sendto(b"answer", sender)
+                data, sender = server.recvfrom(100)
+                if data.startswith(mark):
+                    heard.append(sender)
+                    server.sendto(b"answer", sender)
 
         try:
             loop.add_reader(server.fileno(), answer)
         except NotImplementedError:  # the loop of Windows: nobody answers, but it arrives
-            self._struck.append(lambda: _arrived(server, socket.SOCK_DGRAM))
+            self._struck.append(lambda: _arrived(server, socket.SOCK_DGRAM, mark))
         else:
             self._closing.callback(loop.remove_reader, server.fileno())
             self._struck.append(lambda: bool(heard))
@@ -167,7 +211,7 @@ class Targets:
     def _sibling(self) -> int:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-B", "-c", _SIBLING, self.secret],
-            env={**os.environ, CANARY: self.secret},
+            env={**os.environ, self.variable: self.secret},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -193,16 +237,27 @@ def _untouched(path: Path) -> bool:
     return path.exists() and path.stat().st_mode & 0o777 == 0o644 and path.read_text() == "untouched"
 
 
-def _arrived(listener: socket.socket, kind: int) -> bool:
-    """Whether anything came; what connected waits in the queue of the kernel until it is looked for."""
-    try:
-        if kind == socket.SOCK_STREAM:
-            listener.accept()[0].close()
-        else:
-            listener.recv(1)
-    except OSError:
-        return False
-    return True
+def _arrived(listener: socket.socket, kind: int, mark: bytes) -> bool:
+    """Whether a blow came that begins with `mark`; the kernel's queue keeps it until it is looked for."""
+    with contextlib.suppress(OSError):  # nothing waits there any more
+        while not _next(listener, kind, mark).startswith(mark):
+            pass
+        return True
+    return False
+
+
+def _next(listener: socket.socket, kind: int, mark: bytes) -> bytes:
+    if kind != socket.SOCK_STREAM:
+        return listener.recv(100)
+    connection, _ = listener.accept()
+    with connection:
+        if not mark:
+            return b""
+        connection.settimeout(_SAYS_S)
+        try:
+            return connection.recv(len(mark))
+        except OSError:  # a stranger that says nothing
+            return b""
 
 
 def _system_file() -> Path:
@@ -225,6 +280,7 @@ _MAKERS: dict[str, Callable[[Targets], object]] = {
     "SAY": lambda t: t.say,
     "TOKEN": lambda t: t.token,
     "SECRET": lambda t: t.secret,
+    "VARIABLE": lambda t: t.variable,
     "FACTOR": lambda t: t.factors[0],
     "OTHER_FACTOR": lambda t: t.factors[1],
     "SUM": lambda t: sum(t.factors),
@@ -240,11 +296,18 @@ _MAKERS: dict[str, Callable[[Targets], object]] = {
     "ALLOWED_FILE": Targets._allowed_file,
     "CANARY_FILE": Targets._canary,
     "VICTIM_FILE": Targets._victim,
+    "SECRET_FILES_ELSEWHERE": lambda t: t._elsewhere(t._secret_in),
+    "CANARY_FILES_ELSEWHERE": lambda t: t._elsewhere(t._canary_in),
+    "VICTIM_FILES_ELSEWHERE": lambda t: t._elsewhere(t._victim_in),
     "VICTIM_LINK": lambda t: t._link(t._victim()),
     "TCP_PORT": Targets._port,
     "TCP6_PORT": lambda t: t._port(socket.AF_INET6, "::1"),
     "OPEN_PORT": lambda t: t._port(aim=False),
+    "OPEN_PORT_ELSEWHERE": Targets._same_port,
     "UDP_PORT": Targets._echo,
+    "HOST_ADDRESSES": lambda t: [*places.addresses()],
+    "OUTSIDE_TCP_PORT": lambda t: t._port(host="", mark=t.say.encode()),
+    "OUTSIDE_UDP_PORT": lambda t: t._echo("", t.say.encode()),
     "UNIX_PATH": lambda t: t._path_socket("s.sock"),
     "DATAGRAM_PATH": lambda t: t._path_socket("d.sock", socket.SOCK_DGRAM),
     "ABSTRACT_NAME": Targets._abstract,

@@ -24,6 +24,8 @@ from licet.plan import Opened
 from licet.probe.attack import Attack, Proof
 
 KEPT = 1 << 17
+NOT_RUN = ("raised ", "not tried: ", "host died")
+"""How `observed` begins where the fault is that of the backend, or of the host: nothing is said of a wall."""
 START_S = 15.0
 """Seconds that a program may take to say its first word."""
 SLACK = 2.0

@@ -1,4 +1,7 @@
-"""What the host process holds: its variables, and those of its ancestors; its open files."""
+"""What the host process holds: its variables, and those of its ancestors; its open files.
+
+The variable has a name made up for each scene, so that only a list of what is allowed keeps it out.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ from licet.probe.attack import Attack, Proof
 from licet.probe.attacks.shared import ON_LINUX, ON_POSIX, UNREADABLE, no_os
 
 _HANDED_ON = "import os\nassert os.environ['LICET_PROBE'] == '{TOKEN}'"
-_NO_VARIABLE = "KeyError: 'LICET_CANARY'"
+_NOT_THERE = "KeyError: 'not there'"
 _ANCESTORS = """\
 import os
 pid = os.getppid()
-refusal = KeyError('LICET_CANARY')
+refusal = KeyError('not there')
 while pid > 0:
     try:
         %s
@@ -38,8 +41,13 @@ ATTACKS = (
     _environment(
         "child",
         "read a variable of the host",
-        act="import os\nprint(os.environ['LICET_CANARY'], flush=True)",
-        held_by=(_NO_VARIABLE,),
+        act="""\
+import os
+if '{VARIABLE}' not in os.environ:
+    raise KeyError('not there')
+print(os.environ['{VARIABLE}'], flush=True)
+""",
+        held_by=(_NOT_THERE,),
         quick=True,
     ),
     _environment(
@@ -47,19 +55,19 @@ ATTACKS = (
         "read the variables that the process was started with",
         act="""\
 text = open('/proc/self/environ').read()
-print(text.partition('LICET_CANARY')[2][:40], flush=True)
-if 'LICET_CANARY' not in text:
-    raise KeyError('LICET_CANARY')
+print(text.partition('{VARIABLE}')[2][:40], flush=True)
+if '{VARIABLE}' not in text:
+    raise KeyError('not there')
 """,
-        held_by=(_NO_VARIABLE, *UNREADABLE),
+        held_by=(_NOT_THERE, *UNREADABLE),
         needs=ON_LINUX,
     ),
     _environment(
         "ancestors",
         "read the variables of every process above",
         act=_ANCESTORS % "text = open(f'/proc/{pid}/environ', errors='replace').read()\n"
-        "        print(text.partition('LICET_CANARY')[2][:40], flush=True)",
-        held_by=(_NO_VARIABLE, *UNREADABLE),
+        "        print(text.partition('{VARIABLE}')[2][:40], flush=True)",
+        held_by=(_NOT_THERE, *UNREADABLE),
         inexpressible=no_os("getppid"),
         needs=ON_LINUX,
         clean_twin=True,
@@ -96,7 +104,7 @@ HANDLES = (
         act=_ANCESTORS % "for fd in os.listdir(f'/proc/{pid}/fd'):\n"
         "            if '{SECRET_FILE}' in os.readlink(f'/proc/{pid}/fd/{fd}'):\n"
         "                print(open(f'/proc/{pid}/fd/{fd}').read(), flush=True)",
-        held_by=(_NO_VARIABLE, *UNREADABLE),
+        held_by=(_NOT_THERE, *UNREADABLE),
         inexpressible=no_os("getppid"),
         needs=ON_LINUX,
     ),

@@ -1,4 +1,8 @@
-"""Reading and writing what was not opened: directly, through links, through `..`, through system grants."""
+"""Reading and writing what was not opened: directly, through links, through `..`, through system grants.
+
+Most targets lie below the folder for temporary files, which many a sandbox replaces by one of its own; so
+`elsewhere` attacks aim at the user's home and at other folders that all may write to.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,8 @@ from functools import partial
 from licet.contract import Control
 from licet.plan import Opened
 from licet.probe.attack import Attack, Proof
-from licet.probe.attacks.shared import ON_LINUX, ON_POSIX, UNREADABLE, in_child, no_os
+from licet.probe.attacks.shared import ON_LINUX, ON_POSIX, UNREADABLE, in_child, in_each, no_os
+from licet.probe.conditions import Condition
 from licet.request import Action
 
 _WORK = Opened(read=("{WORK}",), write=("{WORK}",))
@@ -15,11 +20,16 @@ _READS: dict[Action, str] = {"read": "assert open('{ALLOWED_FILE}').read() == 'a
 _WRITES: dict[Action, str] = {
     "write": "allowed = open('{WORK}/allowed.out', 'w')\nallowed.write('x')\nallowed.close()"
 }
+_ELSEWHERE = frozenset({Condition.folders})
 _UNWRITABLE = (*UNREADABLE, "OSError EROFS", "OSError EXDEV")
 
 
 def _show(path: str) -> str:
-    return f"print(open('{path}').read(), flush=True)"
+    return _show_named(f"'{path}'")
+
+
+def _show_named(name: str) -> str:
+    return f"print(open({name}).read(), flush=True)"
 
 
 _read = partial(
@@ -33,6 +43,13 @@ _read = partial(
 
 READ = (
     _read("file", "read a file outside of what is opened", act=_show("{SECRET_FILE}"), quick=True),
+    _read(
+        "elsewhere",
+        "read a file in the home, or in another folder that all may write to",
+        act=in_each("path", "{SECRET_FILES_ELSEWHERE}", _show_named("path")),
+        needs=_ELSEWHERE,
+        quick=True,
+    ),
     _read(
         "system", "read a file of the system", act=_show("{SYSTEM_FILE}"), quick=True, text="{SYSTEM_TEXT}"
     ),
@@ -100,12 +117,30 @@ _write = partial(
 
 
 def _into(path: str, mode: str) -> str:
-    return f"file = open('{path}', '{mode}')\nfile.write('struck')\nfile.close()"
+    return _into_named(f"'{path}'", mode)
+
+
+def _into_named(name: str, mode: str) -> str:
+    return f"file = open({name}, '{mode}')\nfile.write('struck')\nfile.close()"
 
 
 WRITE = (
     _write("create", "make a file outside of what is opened", act=_into("{CANARY_FILE}", "w"), quick=True),
     _write("change", "change a file outside of what is opened", act=_into("{VICTIM_FILE}", "a"), quick=True),
+    _write(
+        "create_elsewhere",
+        "make a file in the home, or in another folder that all may write to",
+        act=in_each("path", "{CANARY_FILES_ELSEWHERE}", _into_named("path", "w")),
+        needs=_ELSEWHERE,
+        quick=True,
+    ),
+    _write(
+        "change_elsewhere",
+        "change a file in the home, or in another folder that all may write to",
+        act=in_each("path", "{VICTIM_FILES_ELSEWHERE}", _into_named("path", "a")),
+        needs=_ELSEWHERE,
+        quick=True,
+    ),
     _write(
         "symlink",
         "write through a link to a file outside",

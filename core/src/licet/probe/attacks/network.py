@@ -1,4 +1,8 @@
-"""Leaving the sandbox by network: internet sockets, name look-ups, and sockets of the host itself."""
+"""Leaving the sandbox by network: internet sockets, name look-ups, and sockets of the host itself.
+
+A sandbox with a network of its own has another 127.0.0.1 than the host, whatever else it reaches: so
+`outside` attacks dial the host's other addresses. Nobody else's host is ever dialled.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,15 @@ from functools import partial
 from licet.contract import Control
 from licet.plan import Opened
 from licet.probe.attack import Attack, Proof
-from licet.probe.attacks.shared import NO_SOCKET, ON_LINUX, ON_POSIX, UNREACHABLE, in_child, no_os
+from licet.probe.attacks.shared import (
+    NO_SOCKET,
+    ON_LINUX,
+    ON_POSIX,
+    UNREACHABLE,
+    in_child,
+    in_each,
+    no_os,
+)
 from licet.probe.conditions import Condition
 
 _TCP = "import socket\nsocket.create_connection(('127.0.0.1', {TCP_PORT}), 2).sendall(b'x')"
@@ -19,8 +31,19 @@ connection.connect(('127.0.0.1', {UDP_PORT}))
 connection.send(%s)
 connection.recv(100)
 """
+_OUTSIDE_TCP = "import socket\n" + in_each(
+    "host",
+    "{HOST_ADDRESSES}",
+    "socket.create_connection((host, {OUTSIDE_TCP_PORT}), 1).sendall(b'{SAY}')",
+)
+_OUTSIDE_DATAGRAM = "import socket\n" + in_each(
+    "host",
+    "{HOST_ADDRESSES}",
+    "connection = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nconnection.settimeout(1)\n"
+    "connection.connect((host, {OUTSIDE_UDP_PORT}))\nconnection.send(b'{SAY}')\nconnection.recv(100)",
+)
 _QUERY = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x05licet\x04test\x00\x00\x01\x00\x01"
-
+_OUTSIDE = ON_LINUX | {Condition.address}
 
 _attack = partial(
     Attack,
@@ -36,6 +59,20 @@ INTERNET = (
         "udp",
         "send a datagram to the host",
         act=_DATAGRAM % "b'x'",
+        quick=True,
+    ),
+    _attack(
+        "outside",
+        "connect to the host by an address that is not its loopback",
+        act=_OUTSIDE_TCP,
+        needs=_OUTSIDE,
+        quick=True,
+    ),
+    _attack(
+        "outside_udp",
+        "send a datagram to an address of the host that is not its loopback",
+        act=_OUTSIDE_DATAGRAM,
+        needs=_OUTSIDE,
         quick=True,
     ),
     _attack(
@@ -74,18 +111,37 @@ INTERNET = (
     ),
 )
 
+_filter = partial(
+    Attack,
+    Control.network_filter,
+    held_by=UNREACHABLE,
+    inexpressible=NO_SOCKET,
+    proofs=(Proof.struck,),
+    allowed={"network": "import socket\nsocket.create_connection(('127.0.0.1', {OPEN_PORT}), 2).close()"},
+    opens=Opened(network=("127.0.0.1:{OPEN_PORT}",)),
+)
+
 FILTER = (
-    Attack(
-        Control.network_filter,
-        "other_port",
-        "connect to another port than the one that is opened",
-        act=_TCP,
-        held_by=UNREACHABLE,
-        inexpressible=NO_SOCKET,
-        proofs=(Proof.struck,),
-        allowed={"network": "import socket\nsocket.create_connection(('127.0.0.1', {OPEN_PORT}), 2).close()"},
-        opens=Opened(network=("127.0.0.1:{OPEN_PORT}",)),
+    _filter("other_port", "connect to another port than the one that is opened", act=_TCP, quick=True),
+    _filter(
+        "other_host",
+        "connect to the port that is opened, at another address",
+        act="import socket\nsocket.create_connection(('127.0.0.2', {OPEN_PORT_ELSEWHERE}), 2).sendall(b'x')",
+        needs=ON_LINUX,
         quick=True,
+    ),
+    _filter(
+        "outside",
+        "connect to the host by an address that is not its loopback",
+        act=_OUTSIDE_TCP,
+        needs=_OUTSIDE,
+        quick=True,
+    ),
+    _filter("udp", "send a datagram where a TCP port is opened", act=_DATAGRAM % "b'x'", quick=True),
+    _filter(
+        "dns",
+        "ask a name server of the host, which carries data out",
+        act=_DATAGRAM % repr(_QUERY),
     ),
 )
 

@@ -37,6 +37,22 @@ NO_SOCKET = ("ModuleNotFoundError: No module named 'socket'",)
 NO_CTYPES = ("ModuleNotFoundError: No module named 'ctypes'",)
 
 
+def in_each(item: str, items: str, act: str) -> str:
+    """Try `act` with each of `items` until one gets through; else raise what refused the last."""
+    lines = "\n".join(f"        {line}" for line in act.splitlines())
+    return f"""\
+for {item} in {items}:
+    try:
+{lines}
+    except OSError as problem:
+        refusal = problem
+    else:
+        break
+else:
+    raise refusal
+"""
+
+
 def no_os(name: str) -> tuple[str, ...]:
     """What a language says that has a module `os` without this function."""
     return (f"AttributeError: module 'os' has no attribute '{name}'",)
