@@ -2,7 +2,8 @@
 
 Rules this module keeps:
 
-- `offer` and `missing` are pure: a claim rises to `probed` by receipts alone, and never rises in level;
+- `offer` and `missing` are pure: a claim rises to `probed` by receipts alone, and never rises in level; the
+  word of a backend is worth `declared`, whatever evidence it names;
 - a claim that an attack refuted becomes `not_enforced`, with the attack and its date as its gap;
 - `Attestor.ensure` makes what is missing, once a process, and keeps it; whoever else needs the same waits for
   it instead of attacking a second time.
@@ -43,9 +44,10 @@ from licet.select import Offer, Proof
 def offer(descriptor: Descriptor, receipts: Receipts, attacks: tuple[Attack, ...] | None = None) -> Offer:
     """`descriptor` with each claim as strong as its receipts; the same object for the same arguments.
 
-    A claim whose attacks all held gets evidence `probed`, and no other has it, whatever a backend says of
-    itself. One that was refuted becomes `not_enforced`. What was inconclusive stays as it was declared, and
-    its gap says so; what was never tried stays as it is, and is `provable`.
+    A claim whose attacks all held gets evidence `probed`. Every other is `declared`, whatever a backend says
+    of itself: core has looked at nothing of it. One that was refuted becomes `not_enforced`. What was
+    inconclusive stays as it was declared, and its gap says so; what was never tried stays as it is, and is
+    `provable`.
     """
     chosen = here() if attacks is None else attacks
     known = {
@@ -69,8 +71,8 @@ def _weigh(known: Standing) -> Enforcement:
     claim = known.claim
     if known.proved:
         return replace(claim, evidence=Evidence.probed)
-    if claim.evidence is Evidence.probed:
-        claim = replace(claim, evidence=Evidence.declared)  # nobody proves a claim of his own
+    if claim.evidence is not Evidence.declared:
+        claim = replace(claim, evidence=Evidence.declared)  # nobody vouches for a claim of his own
     if known.leaked:
         return replace(claim, level=Level.not_enforced, gaps=(*claim.gaps, _refuted(known)))
     if known.inconclusive:
