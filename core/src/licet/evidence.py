@@ -35,7 +35,7 @@ from licet.probe.results import (
     Receipts,
     digest,
 )
-from licet.probe.standing import Standing, covers, standing
+from licet.probe.standing import Standing, covers, due, standing
 from licet.probe.store import ReceiptStore
 from licet.select import Offer, Proof
 
@@ -107,15 +107,14 @@ def missing(
     receipts: Receipts,
     attacks: tuple[Attack, ...] | None = None,
 ) -> tuple[Attack, ...]:
-    """The quick attacks on claims to `controls` that have no receipt yet."""
+    """The attacks on claims to `controls` that have to be run yet: quick ones, and what was undecided."""
     contract, wanted = descriptor.sandbox_enforcement_contract, set(controls)
     return tuple(
         attack
         for attack in (here() if attacks is None else attacks)
-        if attack.quick
-        and attack.control in wanted
+        if attack.control in wanted
         and covers(contract[attack.control], attack)
-        and receipts.get(descriptor.name, attack.control, attack.variant) is None
+        and due(attack, descriptor.name, receipts)
     )
 
 
@@ -145,7 +144,7 @@ class _Known:
     def add(self, results: Iterable[ProbeResult], now: float, lifetime: float) -> None:
         """Count these as well, as far as they are bound to this very backend."""
         mine = (result for result in results if result.fingerprint == self.bound_to)
-        self._count(Receipts.of((*self.receipts, *mine)).at(now, lifetime), lifetime)
+        self._count(self.receipts.updated(mine, now, lifetime), lifetime)
 
     def refresh(self, now: float, lifetime: float) -> None:
         """Count no more what is too old."""
@@ -153,7 +152,8 @@ class _Known:
             self._count(self.receipts.at(now, lifetime), lifetime)
 
     def _count(self, receipts: Receipts, lifetime: float) -> None:
-        if set(receipts) != set(self.receipts):
+        before = self.receipts
+        if (receipts.results, receipts.overdue) != (before.results, before.overdue):
             self.receipts = receipts
         self._fresh = self.receipts.span(lifetime)
 
