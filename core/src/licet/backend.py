@@ -70,6 +70,8 @@ class Descriptor:
 
     `opens` lists the actions that it can open at all. `cost` ranks candidates that qualify alike: rough
     milliseconds of a warm start. `unavailable` gives the reason where the backend can't run here.
+    `configuration` tells this instance from others of its class, as far as a wall may depend on it: a file
+    and its state, an image and its digest. Receipts are bound to it.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Descriptor:
     opens: frozenset[Action] = frozenset()
     cost: float = 100.0
     unavailable: str | None = None
+    configuration: str = ""
 
 
 @dataclass(frozen=True, slots=True)

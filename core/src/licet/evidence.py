@@ -35,6 +35,7 @@ from licet.probe.results import (
     Receipts,
     digest,
 )
+from licet.probe.situation import Situation, situation
 from licet.probe.standing import Standing, covers, due, standing
 from licet.probe.store import ReceiptStore
 from licet.select import Offer, Proof
@@ -134,10 +135,10 @@ class Witness:
 class _Known:
     """A backend as it was first described, what its receipts are bound to, and those that count."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, descriptor: Descriptor, seen: Situation) -> None:
         self.backend = backend
-        self.descriptor = backend.describe()
-        self.bound_to = fingerprint(backend, self.descriptor)
+        self.descriptor = descriptor
+        self.bound_to = fingerprint(backend, descriptor, seen)
         self.receipts = NO_RECEIPTS
         self._fresh = (0.0, 0.0)
 
@@ -161,8 +162,9 @@ class _Known:
 class Attestor:
     """The receipts of one process, and what it takes to make those that are missing; for any loop and thread.
 
-    A backend is described once: what it says of itself later changes nothing. `lifetime` is how long a
-    receipt counts, in seconds. `attacks` replace those that are built in.
+    A backend is described once: what it says of itself later changes nothing. Receipts count in the situation
+    that they were made in: a process that has left it for another namespace needs others. `lifetime` is how
+    long a receipt counts, in seconds. `attacks` replace those that are built in.
     """
 
     def __init__(
@@ -178,20 +180,27 @@ class Attestor:
         self._attacks = attacks
         self._clock = clock
         self._guard = threading.Lock()
-        self._all_known: dict[tuple[int, int], _Known] = {}
+        self._described: dict[int, tuple[Backend, Descriptor]] = {}
+        self._all_known: dict[tuple[int, Situation], _Known] = {}
         self._under_way: Future[None] | None = None
 
     def _known(self, backend: Backend) -> _Known:
-        user = os.geteuid() if hasattr(os, "geteuid") else 0
-        key = id(backend), user  # what is known holds the backend, so that no other can have its id
+        seen = situation()
+        key = id(backend), seen
         if (known := self._all_known.get(key)) is None:
-            known = _Known(backend)
+            known = _Known(backend, self._descriptor(backend), seen)
             known.add(self._store.load(known.bound_to), self._clock(), self._lifetime)
             with self._guard:
                 known = self._all_known.setdefault(key, known)
         with self._guard:
             known.refresh(self._clock(), self._lifetime)
         return known
+
+    def _descriptor(self, backend: Backend) -> Descriptor:
+        if (told := self._described.get(id(backend))) is None:
+            # the backend is held, so that no other can have its id
+            told = self._described.setdefault(id(backend), (backend, backend.describe()))
+        return told[1]
 
     def receipts(self, backend: Backend) -> Receipts:
         """The receipts that count now; the same object for as long as nothing changes. Attacks nothing."""
