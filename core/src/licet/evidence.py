@@ -16,6 +16,7 @@ import contextlib
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -183,6 +184,12 @@ class Attestor:
         self._described: dict[int, tuple[Backend, Descriptor]] = {}
         self._all_known: dict[tuple[int, Situation], _Known] = {}
         self._under_way: Future[None] | None = None
+        _attestors.add(self)
+
+    def in_child(self) -> None:
+        """After a fork: nobody here attacks, and nobody holds the lock."""
+        self._guard = threading.Lock()
+        self._under_way = None
 
     def _known(self, backend: Backend) -> _Known:
         seen = situation()
@@ -268,9 +275,26 @@ class Attestor:
                 known.add(results, self._clock(), self._lifetime)
 
 
+_attestors: weakref.WeakSet[Attestor] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for attestor in tuple(_attestors):
+        attestor.in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 def _bound(result: ProbeResult, fingerprint: str) -> ProbeResult:
-    """A result for what was to be attacked; one on a backend that describes itself anew decides nothing."""
+    """A result for what was to be attacked; one on a backend that describes itself anew proves nothing.
+
+    A leak stays one: this very backend let it through, whatever it says of itself meanwhile.
+    """
     if result.fingerprint == fingerprint:
         return result
+    if result.outcome is not ProbeOutcome.held:
+        return replace(result, fingerprint=fingerprint)
     reason = "the backend says something else of itself than before"
     return replace(result, outcome=ProbeOutcome.inconclusive, reason=reason, fingerprint=fingerprint)
