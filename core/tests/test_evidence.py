@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +23,7 @@ from licet.contract import Control, Enforcement, Evidence, Level, SandboxEnforce
 from licet.errors import AuditUnavailable
 from licet.evidence import Attestor, Witness, missing, offer
 from licet.plan import ExecutionPlan
+from licet.probe import situation as situations
 from licet.probe.attack import Attack, Proof
 from licet.probe.attacks import here
 from licet.probe.fingerprint import fingerprint
@@ -30,6 +35,7 @@ from licet.probe.results import (
     ProbeResult,
     Receipts,
 )
+from licet.probe.situation import situation
 from licet.probe.store import ReceiptStore
 from licet.select import Offer
 
@@ -168,8 +174,9 @@ def test_the_same_arguments_give_the_same_object() -> None:
     assert offer(declared, NO_RECEIPTS, KNOWN).descriptor is declared
 
 
-def test_no_backend_proves_a_claim_of_its_own() -> None:
-    vain = Enforcement(Level.enforced, "kernel", "walls", (), Evidence.probed)
+@pytest.mark.parametrize("boast", [Evidence.read_back, Evidence.probed])
+def test_no_backend_vouches_for_a_claim_of_its_own(boast: Evidence) -> None:
+    vain = Enforcement(Level.enforced, "kernel", "walls", (), boast)
     declared = replace(describe(), sandbox_enforcement_contract=SandboxEnforcementContract(timeout=vain))
     for receipts in (NO_RECEIPTS, Receipts.of([receipt(QUICK, "inconclusive")])):
         claim = offer(declared, receipts, KNOWN).descriptor.sandbox_enforcement_contract.timeout
@@ -399,6 +406,85 @@ def test_an_attack_on_something_else_than_was_described_decides_nothing(attestor
     assert evidence_of(one, backend) is Evidence.declared
 
 
+def test_a_leak_of_one_that_describes_itself_anew_stays_a_leak(attestor: Attests) -> None:
+    class Turning(Counting):
+        async def run(self, plan: ExecutionPlan, host: Host) -> Outcome:
+            self._described = replace(describe(), version="2")
+            [file] = re.findall(r"open\('(.*?)'\)", plan.code)
+            host.write("stdout", await asyncio.to_thread(Path(file).read_bytes))
+            return await super().run(plan, host)
+
+    backend, one = Turning(), attestor()
+    claim_of(one, backend)
+    asyncio.run(one.ensure(backend, WANTED))
+    [result] = one.receipts(backend)
+    assert (result.outcome, result.reason) == (ProbeOutcome.leaked, "the attack got through")
+    assert claim_of(one, backend).level is Level.not_enforced
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux, where a thread can give up rights")
+def test_receipts_count_in_the_situation_that_they_were_made_in(attestor: Attests) -> None:
+    import ctypes
+
+    backend, one = Counting(), attestor()
+    asyncio.run(one.ensure(backend, WANTED))
+
+    def confined() -> Evidence:
+        before = situation()
+        assert situation() is before
+        assert evidence_of(one, backend) is Evidence.probed
+        assert ctypes.CDLL(None).prctl(38, 1, 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS, for this thread
+        situations._kept.until = 0.0
+        assert situation() != before
+        return evidence_of(one, backend)
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(confined).result() is Evidence.declared
+    assert evidence_of(one, backend) is Evidence.probed
+
+
+FORK = """
+import asyncio, os, signal, threading
+from pathlib import Path
+from test_evidence import READ, WANTED, Attestor, Counting, ReceiptStore
+
+class Slow(Counting):
+    began, go = threading.Event(), threading.Event()
+
+    async def open(self, plan, host):
+        self.began.set()
+        await asyncio.to_thread(self.go.wait)
+        return await super().open(plan, host)
+
+backend, one = Slow(), Attestor(ReceiptStore(Path("probes")), attacks=(READ,))
+attacking = threading.Thread(target=lambda: asyncio.run(one.ensure(backend, WANTED)))
+attacking.start()
+backend.began.wait()
+if (child := os.fork()) == 0:
+    signal.alarm(30)  # a child that waits for its parent is ended
+    backend.go.set()
+    asyncio.run(one.ensure(backend, WANTED))
+    os._exit(backend.runs)
+ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+backend.go.set()
+attacking.join()
+print(ended, backend.runs)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that forks")
+def test_a_child_does_not_wait_for_what_its_parent_attacks(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", FORK],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.stdout, ran.returncode) == ("1 1\n", 0), ran.stderr
+
+
 def test_many_at_once_attack_once(attestor: Attests) -> None:
     backend, one = Counting(), attestor()
 
@@ -454,3 +540,53 @@ def test_a_refuted_claim_stays_refuted_until_it_is_verified_again(attestor: Atte
     assert backend.runs == 1
     one.keep([replace(result, when=result.when + 2)])
     assert evidence_of(one, backend) is Evidence.probed
+
+
+def test_a_leak_counts_however_old_it_is(attestor: Attests) -> None:
+    backend, now = Counting(), time.time()
+    thorough = replace(READ, variant="thorough", quick=False)
+    one = attestor(attacks=(READ, thorough), clock=lambda: now)
+    asyncio.run(one.ensure(backend, WANTED))
+    [result] = one.receipts(backend)
+    leak = replace(result, variant="thorough", outcome=ProbeOutcome.leaked)
+    one.keep([leak])
+    later = attestor(attacks=(READ, thorough), clock=lambda: now + 3 * LIFETIME_S)
+    for attests in (one, later):
+        assert claim_of(attests, backend).level is Level.not_enforced
+    one.keep([replace(leak, outcome=ProbeOutcome.held)])
+    assert evidence_of(one, backend) is Evidence.probed
+
+
+def test_a_thorough_attack_that_decided_nothing_is_missing_once_that_is_old(attestor: Attests) -> None:
+    backend, now = Counting(), [time.time()]
+    attacks = (READ, replace(READ, variant="thorough", quick=False))
+    one = attestor(attacks=attacks, clock=lambda: now[0])
+    asyncio.run(one.ensure(backend, WANTED))
+    [result] = one.receipts(backend)
+    one.keep([replace(result, variant="thorough", outcome=ProbeOutcome.inconclusive)])
+    assert evidence_of(one, backend) is Evidence.declared
+    now[0] += INCONCLUSIVE_LIFETIME_S + 1
+    for attests in (one, attestor(attacks=attacks, clock=lambda: now[0])):
+        [offered] = attests.offers((backend,))
+        assert (
+            offered.descriptor.sandbox_enforcement_contract.filesystem_read_deny.evidence.value == "declared"
+        )
+        assert offered.provable == {Control.filesystem_read_deny}
+    assert backend.runs == 1
+    asyncio.run(one.ensure(backend, WANTED))
+    assert (backend.runs, evidence_of(one, backend)) == (2, Evidence.probed)
+
+
+def test_a_clock_that_was_ahead_does_not_outlast_a_leak(attestor: Attests) -> None:
+    backend, day = Counting(), 86400.0
+    now = [time.time()]
+    one = attestor(clock=lambda: now[0])
+    asyncio.run(one.ensure(backend, WANTED))
+    [result] = one.receipts(backend)
+    one.keep([replace(result, when=now[0] + day)])
+    assert evidence_of(one, backend) is Evidence.declared  # from a future that this clock has not seen
+    one.keep([replace(result, when=now[0], outcome=ProbeOutcome.leaked)])
+    for _ in range(2):
+        for attests in (one, attestor(clock=lambda: now[0])):
+            assert claim_of(attests, backend).level is Level.not_enforced
+        now[0] += day

@@ -12,11 +12,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from licet.backend import Descriptor, Host, Language, Outcome, Sandbox, Termination
+from licet.backend import Backend, Descriptor, Host, Language, Outcome, Sandbox, Termination
 from licet.contract import SandboxEnforcementContract
 from licet.plan import ExecutionPlan, Opened
 from licet.probe import traces
@@ -100,9 +101,60 @@ class Heard:
                     return
 
 
-def hear(hosts: Hosts, holds: Path, code: str = "tell") -> tuple[socket.socket, Heard]:
-    channel = hosts.ask(Telling(), order(code), holds)
+def hear(
+    hosts: Hosts, holds: Path, code: str = "tell", backend: Backend | None = None
+) -> tuple[socket.socket, Heard]:
+    channel = hosts.ask(backend or Telling(), order(code), holds)
     return channel, Heard(channel)
+
+
+class Lax(Telling):
+    """One that may differ from what its class makes without arguments; it says so by `configuration`."""
+
+    def __init__(self, configuration: str = "") -> None:
+        self._configuration = configuration
+
+    def describe(self) -> Descriptor:
+        return replace(super().describe(), configuration=self._configuration)
+
+
+class Set(Lax):
+    """One that is set up in one way without arguments."""
+
+    def __init__(self, configuration: str = "strict") -> None:
+        super().__init__(configuration)
+
+
+class Given(Lax):
+    """One that can't be made without arguments."""
+
+    def __init__(self, configuration: str) -> None:
+        super().__init__(configuration)
+
+
+@pytest.mark.parametrize(
+    ("backend", "ended"),
+    [
+        (Set(), "exited 0"),
+        (
+            Set("lax"),
+            "raised BackendError: `Set` made without arguments describes itself in another way",
+        ),
+        (Lax(), "raised BackendError: `Lax` takes arguments, and `configuration` does not tell which"),
+        (
+            Given("strict"),
+            "raised BackendError: `Given` can't be made anew without arguments: TypeError: "
+            "Given.__init__() missing 1 required positional argument: 'configuration'",
+        ),
+    ],
+)
+def test_a_host_runs_what_is_the_same_made_anew_and_nothing_else(
+    hosts: Hosts, tmp_path: Path, backend: Backend, ended: str
+) -> None:
+    (tmp_path / "secret").write_text("x")
+    channel, heard = hear(hosts, tmp_path / "secret", backend=backend)
+    with channel:
+        assert heard.ended == ended
 
 
 def test_a_host_holds_the_secret_and_the_file_and_its_standard_streams(hosts: Hosts, tmp_path: Path) -> None:

@@ -41,6 +41,18 @@ def test_the_descriptor() -> None:
     assert backend.describe() is found
 
 
+def test_the_configuration_is_the_binary_as_it_is(tmp_path: Path) -> None:
+    plain = MontyBackend().describe().configuration
+    assert plain == MontyBackend(workers=2).describe().configuration
+    assert plain.startswith(f"{binary.locate()} ")
+    other = tmp_path / "monty"
+    assert MontyBackend(binary=other).describe().configuration == f"{other} unreadable"
+    other.write_bytes(b"1")
+    before = MontyBackend(binary=other).describe().configuration
+    other.write_bytes(b"22")
+    assert MontyBackend(binary=other).describe().configuration not in {before, plain}
+
+
 def test_the_contract_claims_this_and_nothing_more() -> None:
     contract = MontyBackend().describe().sandbox_enforcement_contract
     levels = {control.value: claim.level for control, claim in contract.items()}

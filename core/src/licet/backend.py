@@ -10,7 +10,8 @@ Rules this module keeps:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
@@ -69,6 +70,8 @@ class Descriptor:
 
     `opens` lists the actions that it can open at all. `cost` ranks candidates that qualify alike: rough
     milliseconds of a warm start. `unavailable` gives the reason where the backend can't run here.
+    `configuration` tells this instance from others of its class, as far as a wall may depend on it: a file
+    and its state, an image and its digest. Receipts are bound to it.
     """
 
     name: str
@@ -78,6 +81,7 @@ class Descriptor:
     opens: frozenset[Action] = frozenset()
     cost: float = 100.0
     unavailable: str | None = None
+    configuration: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,12 +245,12 @@ async def execute(backend: Backend, plan: ExecutionPlan, host: Host) -> Outcome:
     plans.check(plan)
     if backend.describe().name != plan.backend:
         raise BackendError(f"the plan is for `{plan.backend}`, not for `{backend.describe().name}`")
-    sandbox = await _within(QUEUE_S, plan.backend, "open", backend.open(plan, host))
+    sandbox = await _within(QUEUE_S, plan.backend, "open", lambda: backend.open(plan, host))
     try:
         allowed = (plan.limits.wall_time or 0.0) + GRACE_S
-        outcome = await _within(allowed, plan.backend, "run", sandbox.run(plan, host))
+        outcome = await _within(allowed, plan.backend, "run", lambda: sandbox.run(plan, host))
     finally:
-        await _within(GRACE_S, plan.backend, "close", sandbox.close())
+        await _within(GRACE_S, plan.backend, "close", sandbox.close)
     return _checked(outcome, plan.backend)
 
 
@@ -281,12 +285,19 @@ _ENDINGS = frozenset(Termination) - {Termination.no_backend, Termination.unknown
 """How a run can end once a backend has it; a denial ends one by a fatal reply of the host."""
 
 
-async def _within(seconds: float, name: str, step: str, call: Awaitable[T]) -> T:
-    """Cancel a call of a backend that takes too long; one that obeys can't hold its caller for ever."""
+async def _within(seconds: float, name: str, step: str, call: Callable[[], Awaitable[T]]) -> T:
+    """Cancel a call of a backend that takes too long; one that obeys can't hold its caller for ever.
+
+    Nor may one end the process: a backend that exits has failed. A Ctrl-C of the user is passed on.
+    """
     try:
         async with asyncio.timeout(seconds) as bound:
-            return await call
+            return await call()
     except TimeoutError:
         if not bound.expired():
             raise
         raise BackendError(f"`{name}` did not finish `{step}` within {seconds:.0f} s") from None
+    except (SystemExit, KeyboardInterrupt) as problem:
+        if isinstance(problem, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+            raise
+        raise BackendError(f"`{name}` raised `{type(problem).__name__}` in `{step}`") from problem

@@ -2,7 +2,8 @@
 
 Rules this module keeps:
 
-- `offer` and `missing` are pure: a claim rises to `probed` by receipts alone, and never rises in level;
+- `offer` and `missing` are pure: a claim rises to `probed` by receipts alone, and never rises in level; the
+  word of a backend is worth `declared`, whatever evidence it names;
 - a claim that an attack refuted becomes `not_enforced`, with the attack and its date as its gap;
 - `Attestor.ensure` makes what is missing, once a process, and keeps it; whoever else needs the same waits for
   it instead of attacking a second time.
@@ -15,6 +16,7 @@ import contextlib
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -34,7 +36,8 @@ from licet.probe.results import (
     Receipts,
     digest,
 )
-from licet.probe.standing import Standing, covers, standing
+from licet.probe.situation import Situation, situation
+from licet.probe.standing import Standing, covers, due, standing
 from licet.probe.store import ReceiptStore
 from licet.select import Offer, Proof
 
@@ -43,9 +46,10 @@ from licet.select import Offer, Proof
 def offer(descriptor: Descriptor, receipts: Receipts, attacks: tuple[Attack, ...] | None = None) -> Offer:
     """`descriptor` with each claim as strong as its receipts; the same object for the same arguments.
 
-    A claim whose attacks all held gets evidence `probed`, and no other has it, whatever a backend says of
-    itself. One that was refuted becomes `not_enforced`. What was inconclusive stays as it was declared, and
-    its gap says so; what was never tried stays as it is, and is `provable`.
+    A claim whose attacks all held gets evidence `probed`. Every other is `declared`, whatever a backend says
+    of itself: core has looked at nothing of it. One that was refuted becomes `not_enforced`. What was
+    inconclusive stays as it was declared, and its gap says so; what was never tried stays as it is, and is
+    `provable`.
     """
     chosen = here() if attacks is None else attacks
     known = {
@@ -69,8 +73,8 @@ def _weigh(known: Standing) -> Enforcement:
     claim = known.claim
     if known.proved:
         return replace(claim, evidence=Evidence.probed)
-    if claim.evidence is Evidence.probed:
-        claim = replace(claim, evidence=Evidence.declared)  # nobody proves a claim of his own
+    if claim.evidence is not Evidence.declared:
+        claim = replace(claim, evidence=Evidence.declared)  # nobody vouches for a claim of his own
     if known.leaked:
         return replace(claim, level=Level.not_enforced, gaps=(*claim.gaps, _refuted(known)))
     if known.inconclusive:
@@ -105,15 +109,14 @@ def missing(
     receipts: Receipts,
     attacks: tuple[Attack, ...] | None = None,
 ) -> tuple[Attack, ...]:
-    """The quick attacks on claims to `controls` that have no receipt yet."""
+    """The attacks on claims to `controls` that have to be run yet: quick ones, and what was undecided."""
     contract, wanted = descriptor.sandbox_enforcement_contract, set(controls)
     return tuple(
         attack
         for attack in (here() if attacks is None else attacks)
-        if attack.quick
-        and attack.control in wanted
+        if attack.control in wanted
         and covers(contract[attack.control], attack)
-        and receipts.get(descriptor.name, attack.control, attack.variant) is None
+        and due(attack, descriptor.name, receipts)
     )
 
 
@@ -133,17 +136,17 @@ class Witness:
 class _Known:
     """A backend as it was first described, what its receipts are bound to, and those that count."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, descriptor: Descriptor, seen: Situation) -> None:
         self.backend = backend
-        self.descriptor = backend.describe()
-        self.bound_to = fingerprint(backend, self.descriptor)
+        self.descriptor = descriptor
+        self.bound_to = fingerprint(backend, descriptor, seen)
         self.receipts = NO_RECEIPTS
         self._fresh = (0.0, 0.0)
 
     def add(self, results: Iterable[ProbeResult], now: float, lifetime: float) -> None:
         """Count these as well, as far as they are bound to this very backend."""
         mine = (result for result in results if result.fingerprint == self.bound_to)
-        self._count(Receipts.of((*self.receipts, *mine)).at(now, lifetime), lifetime)
+        self._count(self.receipts.updated(mine, now, lifetime), lifetime)
 
     def refresh(self, now: float, lifetime: float) -> None:
         """Count no more what is too old."""
@@ -151,7 +154,8 @@ class _Known:
             self._count(self.receipts.at(now, lifetime), lifetime)
 
     def _count(self, receipts: Receipts, lifetime: float) -> None:
-        if set(receipts) != set(self.receipts):
+        before = self.receipts
+        if (receipts.results, receipts.overdue) != (before.results, before.overdue):
             self.receipts = receipts
         self._fresh = self.receipts.span(lifetime)
 
@@ -159,8 +163,9 @@ class _Known:
 class Attestor:
     """The receipts of one process, and what it takes to make those that are missing; for any loop and thread.
 
-    A backend is described once: what it says of itself later changes nothing. `lifetime` is how long a
-    receipt counts, in seconds. `attacks` replace those that are built in.
+    A backend is described once: what it says of itself later changes nothing. Receipts count in the situation
+    that they were made in: a process that has left it for another namespace needs others. `lifetime` is how
+    long a receipt counts, in seconds. `attacks` replace those that are built in.
     """
 
     def __init__(
@@ -176,20 +181,33 @@ class Attestor:
         self._attacks = attacks
         self._clock = clock
         self._guard = threading.Lock()
-        self._all_known: dict[tuple[int, int], _Known] = {}
+        self._described: dict[int, tuple[Backend, Descriptor]] = {}
+        self._all_known: dict[tuple[int, Situation], _Known] = {}
         self._under_way: Future[None] | None = None
+        _attestors.add(self)
+
+    def in_child(self) -> None:
+        """After a fork: nobody here attacks, and nobody holds the lock."""
+        self._guard = threading.Lock()
+        self._under_way = None
 
     def _known(self, backend: Backend) -> _Known:
-        user = os.geteuid() if hasattr(os, "geteuid") else 0
-        key = id(backend), user  # what is known holds the backend, so that no other can have its id
+        seen = situation()
+        key = id(backend), seen
         if (known := self._all_known.get(key)) is None:
-            known = _Known(backend)
+            known = _Known(backend, self._descriptor(backend), seen)
             known.add(self._store.load(known.bound_to), self._clock(), self._lifetime)
             with self._guard:
                 known = self._all_known.setdefault(key, known)
         with self._guard:
             known.refresh(self._clock(), self._lifetime)
         return known
+
+    def _descriptor(self, backend: Backend) -> Descriptor:
+        if (told := self._described.get(id(backend))) is None:
+            # the backend is held, so that no other can have its id
+            told = self._described.setdefault(id(backend), (backend, backend.describe()))
+        return told[1]
 
     def receipts(self, backend: Backend) -> Receipts:
         """The receipts that count now; the same object for as long as nothing changes. Attacks nothing."""
@@ -257,9 +275,26 @@ class Attestor:
                 known.add(results, self._clock(), self._lifetime)
 
 
+_attestors: weakref.WeakSet[Attestor] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for attestor in tuple(_attestors):
+        attestor.in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 def _bound(result: ProbeResult, fingerprint: str) -> ProbeResult:
-    """A result for what was to be attacked; one on a backend that describes itself anew decides nothing."""
+    """A result for what was to be attacked; one on a backend that describes itself anew proves nothing.
+
+    A leak stays one: this very backend let it through, whatever it says of itself meanwhile.
+    """
     if result.fingerprint == fingerprint:
         return result
+    if result.outcome is not ProbeOutcome.held:
+        return replace(result, fingerprint=fingerprint)
     reason = "the backend says something else of itself than before"
     return replace(result, outcome=ProbeOutcome.inconclusive, reason=reason, fingerprint=fingerprint)

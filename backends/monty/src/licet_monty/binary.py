@@ -45,3 +45,14 @@ def why_unavailable(binary: Path | None) -> str | None:
     if not binary.is_file():
         return f"the binary `{binary}` does not exist"
     return None
+
+
+def state(binary: Path | None) -> str:
+    """Return which file the binary is, and how it was last changed; empty if there is none."""
+    try:
+        found = None if binary is None else binary.stat()
+    except OSError:
+        return f"{binary} unreadable"
+    if found is None:
+        return ""
+    return f"{binary} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"

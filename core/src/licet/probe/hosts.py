@@ -16,6 +16,7 @@ import threading
 from pathlib import Path
 
 from licet.backend import Backend
+from licet.probe.identity import description, replaceable
 from licet.probe.order import Order
 
 _WORDS = ("STORE", "REGION", "STAGE", "CLUSTER", "BATCH", "LEDGER", "QUEUE", "DEPOT")
@@ -93,7 +94,10 @@ class Hosts:
 
 def _told(backend: Backend, order: Order, holds: Path) -> dict[str, object]:
     kind = type(backend)
+    descriptor = backend.describe()
     return {
+        "description": description(descriptor),
+        "replaceable": replaceable(kind, descriptor),
         "module": kind.__module__,
         "file": getattr(sys.modules.get(kind.__module__), "__file__", None),
         "name": kind.__qualname__,

@@ -1,7 +1,8 @@
 """Receipts: what an attack found on this host, and when.
 
 Rules this module keeps: a receipt says what was attempted and what was observed, never what was hoped; of
-several for one attack the latest counts; what was inconclusive is soon looked at again.
+several for one attack the latest counts; what leaked counts until the same attack is run again; what was
+inconclusive is soon looked at again, and is not forgotten before.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from licet import units
 from licet.contract import Control
 
 LIFETIME_S = 7 * 86400.0
-"""How long a receipt counts."""
+"""How long a receipt counts that says `held`."""
 
 INCONCLUSIVE_LIFETIME_S = 600.0
 """How long one counts that decided nothing."""
@@ -66,11 +67,15 @@ class ProbeResult:
         return units.show_moment(self.when)
 
     def lifetime(self, most: float = LIFETIME_S) -> float:
-        """Seconds for which it counts."""
+        """Seconds for which it counts: a leak for ever, since time closes no hole."""
+        if self.outcome is ProbeOutcome.leaked:
+            return math.inf
         return min(most, INCONCLUSIVE_LIFETIME_S) if self.outcome is ProbeOutcome.inconclusive else most
 
     def counts_at(self, now: float, lifetime: float = LIFETIME_S) -> bool:
-        """Whether it is still to be believed at `now`."""
+        """Whether it is still to be believed at `now`; a leak is, even if a clock that was ahead dated it."""
+        if self.outcome is ProbeOutcome.leaked:
+            return True
         return -_FUTURE_S <= now - self.when < self.lifetime(lifetime)
 
     def as_json(self) -> dict[str, Any]:
@@ -110,19 +115,26 @@ Progress = Callable[[ProbeResult], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Receipts:
-    """The latest result of each attack on each backend; one object for as long as nothing changes."""
+    """The latest result of each attack on each backend; one object for as long as nothing changes.
+
+    `overdue` are inconclusive results that count no more: their attacks are to be run again.
+    """
 
     results: Mapping[tuple[str, str, str], ProbeResult] = field(default_factory=dict)
+    overdue: Mapping[tuple[str, str, str], ProbeResult] = field(default_factory=dict)
 
     @classmethod
     def of(cls, results: Iterable[ProbeResult]) -> Receipts:
         """The latest of each."""
-        latest: dict[tuple[str, str, str], ProbeResult] = {}
-        for result in results:
-            known = latest.get(result.key)
-            if known is None or known.when <= result.when:
-                latest[result.key] = result
-        return cls(latest)
+        return cls(_latest({}, results, math.inf))
+
+    def updated(self, new: Iterable[ProbeResult], now: float, lifetime: float = LIFETIME_S) -> Receipts:
+        """These and `new`, as far as they count at `now`.
+
+        What is dated after `now`, by a clock that was ahead, yields to a new result on the same attack.
+        """
+        known = _latest({**self.overdue, **self.results}, new, now)
+        return Receipts(known).at(now, lifetime)
 
     def get(self, backend: str, control: Control, variant: str) -> ProbeResult | None:
         """The result of one attack, None if there is none."""
@@ -141,20 +153,43 @@ class Receipts:
         """Those that still count at `now`; this very object if all do."""
         if all(result.counts_at(now, lifetime) for result in self):
             return self
-        return Receipts.of(result for result in self if result.counts_at(now, lifetime))
+        counting = {key: one for key, one in self.results.items() if one.counts_at(now, lifetime)}
+        overdue = {
+            key: one
+            for key, one in self.results.items()
+            if key not in counting and one.outcome is ProbeOutcome.inconclusive
+        }
+        return Receipts(counting, {**self.overdue, **overdue})
 
     def span(self, lifetime: float = LIFETIME_S) -> tuple[float, float]:
         """From when until when all of them count."""
-        if not self.results:
-            return 0.0, math.inf
-        first = max(result.when for result in self) - _FUTURE_S
-        return first, min(result.when + result.lifetime(lifetime) for result in self)
+        mortal = [result for result in self if result.outcome is not ProbeOutcome.leaked]
+        if not mortal:
+            return -math.inf, math.inf
+        first = max(result.when for result in mortal) - _FUTURE_S
+        return first, min(result.when + result.lifetime(lifetime) for result in mortal)
+
+    def is_overdue(self, backend: str, control: Control, variant: str) -> bool:
+        """Whether one attack decided nothing, long enough ago to be run again."""
+        return (backend, control.value, variant) in self.overdue
 
     def __iter__(self) -> Iterator[ProbeResult]:
         return iter(self.results.values())
 
     def __len__(self) -> int:
         return len(self.results)
+
+
+def _latest(
+    known: Mapping[tuple[str, str, str], ProbeResult], new: Iterable[ProbeResult], now: float
+) -> dict[tuple[str, str, str], ProbeResult]:
+    """Both, the latest for each attack; one that is `known` from after `now` is not the latest."""
+    latest = dict(known)
+    for result in new:
+        before = latest.get(result.key)
+        if before is None or not result.when < before.when <= now:
+            latest[result.key] = result
+    return latest
 
 
 NO_RECEIPTS = Receipts()

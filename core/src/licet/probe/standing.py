@@ -5,7 +5,8 @@ Rules this module keeps:
 - a claim of nothing is never raised by a result, however well the attack was held;
 - a claim is proved if all its quick attacks held, and no other known result on it says otherwise;
 - a claim of `partial` may leave open what its attack marks as beyond it;
-- what was inconclusive, or was never tried, is not proved.
+- what was inconclusive, or was never tried, is not proved; what was inconclusive too long ago is missing,
+  whether its attack is quick or not.
 """
 
 from __future__ import annotations
@@ -46,6 +47,12 @@ def covers(claim: Enforcement, attack: Attack) -> bool:
     return claims(claim) and not (claim.level is Level.partial and attack.partial_may_leak)
 
 
+def due(attack: Attack, backend: str, receipts: Receipts) -> bool:
+    """Whether an attack has to be run before a claim of `backend` that it is on can be proved."""
+    named = backend, attack.control, attack.variant
+    return receipts.get(*named) is None and (attack.quick or receipts.is_overdue(*named))
+
+
 def standing(
     descriptor: Descriptor, control: Control, attacks: Iterable[Attack], receipts: Receipts
 ) -> Standing:
@@ -60,7 +67,7 @@ def standing(
             beyond += [] if result is None else [result]
         elif result is not None:
             sorted_results[result.outcome].append(result)
-        elif attack.quick:
+        elif due(attack, descriptor.name, receipts):
             missing.append(attack)
     return Standing(
         claim,

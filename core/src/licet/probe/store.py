@@ -4,7 +4,8 @@ Rules this module keeps:
 
 - a file appears complete or not at all; several processes may write at once, and none loses another's;
 - a damaged file, or one that somebody else may write, counts as missing;
-- files that nothing can match any more (another boot, another version) are cleared away when they are old.
+- files that nothing can match any more (another boot, another version) are cleared away when they are old;
+  a leak is kept for as long as its boot lasts.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from licet import files, locks, state
@@ -29,10 +30,11 @@ _WAIT_S = 10.0
 
 
 class ReceiptStore:
-    """Receipts on disk; `folder` replaces the one in the user's state directory."""
+    """Receipts on disk; `folder` replaces the one in the user's state directory, `clock` the time of day."""
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, *, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
+        self._clock = clock
 
     def load(self, fingerprint: str) -> tuple[ProbeResult, ...]:
         """The receipts bound to `fingerprint`; none if there are none, or none to be read. Makes nothing."""
@@ -52,7 +54,7 @@ class ReceiptStore:
         return results if all(result.fingerprint == fingerprint for result in results) else ()
 
     def add(self, results: Iterable[ProbeResult]) -> None:
-        """Keep these, beside and before those that are there.
+        """Keep these, beside those that are there and still count; a new result replaces an older one.
 
         Raises:
             AuditUnavailable: they can't be written.
@@ -63,10 +65,12 @@ class ReceiptStore:
         for fingerprint, new in by_fingerprint.items():
             path = self._folder_made(self._place()) / f"{fingerprint}.receipts"
             with state.failures(path), self._locked(path):
-                kept = Receipts.of((*self.load(fingerprint), *new))
-                content = {"version": _VERSION, "results": [result.as_json() for result in kept]}
+                kept = Receipts.of(self.load(fingerprint)).updated(new, self._clock())
+                results = [result.as_json() for result in (*kept, *kept.overdue.values())]
+                content = {"version": _VERSION, "results": results}
                 files.replace(path, json.dumps(content, indent=1).encode())
-        self._tidy()
+        if by_fingerprint:
+            self._tidy()
 
     def _place(self) -> Path:
         """Where the folder is or would be."""
@@ -104,5 +108,13 @@ class ReceiptStore:
         for path in self._place().iterdir():
             with contextlib.suppress(OSError):
                 found = path.lstat()
-                if stat.S_ISREG(found.st_mode) and time.time() - found.st_mtime > 4 * LIFETIME_S:
+                old = stat.S_ISREG(found.st_mode) and self._clock() - found.st_mtime > 4 * LIFETIME_S
+                if old and not (found.st_mtime >= _booted() and b'"leaked"' in self._read(path)):
                     path.unlink()
+
+
+def _booted() -> float:
+    """When this system has started, in seconds since the epoch; 0 where that is not told."""
+    if sys.platform != "linux":
+        return 0.0
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)

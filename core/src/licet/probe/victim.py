@@ -4,7 +4,8 @@ Rules this module keeps:
 
 - one process imports licet, once, and holds the secret in a variable; each run gets a copy of it (`fork`);
 - a host answers in lines of JSON, and ends when its prober does, or hangs up;
-- the backend is made anew from its class without arguments: no state of the prober's backend is needed;
+- the backend is made anew from its class without arguments: no state of the prober's backend is needed; one
+  that may not be the same then is not attacked, since what holds one instance says nothing of another;
 - how long a run took is told by the clock of its own host, from the first word of the program.
 """
 
@@ -25,6 +26,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from licet.backend import Access, Backend, GuestError, Reply, Target, ToolCall, execute
+from licet.errors import BackendError
+from licet.probe.identity import description
 from licet.probe.order import Order
 
 _OUTPUT = 1 << 20
@@ -98,7 +101,25 @@ def _make(told: Mapping[str, Any]) -> Backend:
     kind: Any = module
     for name in told["name"].split("."):
         kind = getattr(kind, name)
-    backend: Backend = kind()
+    return _same(kind, told)
+
+
+def _same(kind: Any, told: Mapping[str, Any]) -> Backend:
+    """An instance of `kind` that is as good as the prober's.
+
+    Raises:
+        BackendError: there is none.
+    """
+    if not told["replaceable"]:
+        raise BackendError(f"`{kind.__qualname__}` takes arguments, and `configuration` does not tell which")
+    try:
+        backend: Backend = kind()
+    except (Exception, SystemExit) as problem:
+        raise BackendError(
+            f"`{kind.__qualname__}` can't be made anew without arguments: {type(problem).__name__}: {problem}"
+        ) from None
+    if description(backend.describe()) != told["description"]:
+        raise BackendError(f"`{kind.__qualname__}` made without arguments describes itself in another way")
     return backend
 
 
