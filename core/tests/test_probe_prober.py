@@ -505,7 +505,8 @@ class Particular(Puppet):
 def test_a_host_of_its_own_that_can_not_make_the_backend_says_so() -> None:
     outcome, observed, reason = seen(probe(Particular(hold), replace(READ, host_apart=True)))
     assert outcome == "inconclusive"
-    assert observed == ("raised TypeError: Puppet.__init__() missing 1 required positional argument: 'act'")
+    told = "`Particular` takes arguments, and `configuration` does not tell which"
+    assert observed == f"raised BackendError: {told}"
     assert reason == f"it could not be run: {observed}"
 
 

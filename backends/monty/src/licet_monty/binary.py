@@ -48,11 +48,12 @@ def why_unavailable(binary: Path | None) -> str | None:
 
 
 def state(binary: Path | None) -> str:
-    """Return which file the binary is, and how it was last changed; empty if there is none."""
+    """Return which file the binary is, and when it was last written; empty if there is none."""
     try:
         found = None if binary is None else binary.stat()
     except OSError:
         return f"{binary} unreadable"
     if found is None:
         return ""
-    return f"{binary} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+    # no time of change: an installer that links the same file elsewhere changes that, and nothing else
+    return f"{binary} {found.st_ino} {found.st_size} {found.st_mtime_ns}"

@@ -135,13 +135,15 @@ def _files(folder: str, seen: set[str]) -> Iterator[str]:
 
 
 def _state(path: str) -> tuple[str, int]:
-    """A line on a file, and when it last changed, in nanoseconds since the epoch."""
+    """A line on a file, and when it was last written, in nanoseconds since the epoch.
+
+    The time of change is left out: an installer that links the same file elsewhere changes that as well.
+    """
     try:
         found = os.stat(path)  # noqa: PTH116 - many files
     except OSError:
         return f"{path} unreadable", 0
-    changed = max(found.st_mtime_ns, found.st_ctime_ns)
-    return f"{path} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}", changed
+    return f"{path} {found.st_ino} {found.st_size} {found.st_mtime_ns}", found.st_mtime_ns
 
 
 def _began() -> float:
