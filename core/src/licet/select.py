@@ -76,7 +76,8 @@ class Chosen:
 
     `missing` are the controls whose evidence has to be made before it may run. `proof` stands for all the
     receipts that the run relies on, None if it relies on none. `levels` are the bare levels that
-    `requirements` ask for, by name.
+    `requirements` ask for, by name. `isolation` is how far the code is kept away, as far as that is proved as
+    well as was asked for.
     """
 
     descriptor: Descriptor
@@ -86,13 +87,7 @@ class Chosen:
     missing: tuple[Control, ...] = ()
     proof: Proof | None = None
     levels: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def isolation(self) -> str:
-        """How far the code is kept away, as far as that is proved as well as was asked for."""
-        asked = max((r.evidence for r in self.requirements.values()), key=lambda evidence: evidence.rank)
-        evidence = Evidence.declared if self.missing else asked
-        return self.descriptor.sandbox_enforcement_contract.isolation_by(evidence)
+    isolation: str = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +131,7 @@ def select(
         best.candidate.missing,
         best.proof,
         best.levels,
+        best.isolation,
     )
     return Selection(tuple(candidates), chosen)
 
@@ -150,6 +146,7 @@ class _Weighed:
     candidate: Candidate
     proof: Proof | None
     levels: Plain
+    isolation: str
     rank: tuple[int, int, float, str]
 
 
@@ -185,6 +182,7 @@ def _weigh_one(offer: Offer, decision: Decision, stack: PolicyStack, limits: Lim
         Candidate(descriptor.name, not blockers, blockers, missing, refuted),
         _together(relied) if relied else None,
         plain_body({control: asked.level for control, asked in requirements.items()}),
+        contract.isolation_by(Evidence.declared if missing else decision.evidence),
         _rank(descriptor, stack),
     )
 
