@@ -58,6 +58,9 @@ class _Loud(logging.Handler):
         warn(record.getMessage())
 
 
+_LOUD = _Loud(logging.WARNING)
+
+
 def execute(arguments: Sequence[str]) -> int:
     """Carry out a command line; return the exit code that the documentation states.
 
@@ -65,7 +68,7 @@ def execute(arguments: Sequence[str]) -> int:
         KeyboardInterrupt: the command was cancelled.
     """
     gc.set_threshold(*_GC_THRESHOLDS)
-    logging.getLogger("licet").addHandler(_Loud(logging.WARNING))
+    logging.getLogger("licet").addHandler(_LOUD)  # the same one again adds nothing
     as_json = "--json" in arguments
     try:
         code = licet.main(list(arguments), prog_name="licet", standalone_mode=False)
