@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from licet.probe.situation import CONTAINER_MARKERS
 from licet.supervise.kernel import keeper_shortfall, landlock_refusal, landlock_version
 
 _PATIENCE_S = 20.0
@@ -31,8 +32,6 @@ _SETTINGS = (
 )
 CONTROLLERS = frozenset({"cpu", "memory", "pids"})
 """The controllers that bound a whole tree of processes."""
-
-_CONTAINERS = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +82,7 @@ def measure() -> Machine:
         kernel=f"{platform.system()} {platform.release()}",
         python=f"{platform.python_implementation()} {platform.python_version()}",
         user=os.geteuid() if hasattr(os, "geteuid") else None,
-        container=next((marker for marker in _CONTAINERS if Path(marker).exists()), None),
+        container=next((marker for marker in CONTAINER_MARKERS if Path(marker).exists()), None),
         supervision=keeper_shortfall(),
         landlock=landlock_version(),
         landlock_refusal=landlock_refusal(),

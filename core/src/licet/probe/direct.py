@@ -16,7 +16,7 @@ from licet.probe.attack import Attack, Proof, Scenario
 from licet.probe.order import Order
 from licet.probe.scene import Scene
 from licet.probe.targets import Targets
-from licet.probe.trial import LEAVE_AFTER_S, OUTLIVE_S, START_S, Trial
+from licet.probe.trial import LEAVE_AFTER_S, OUTLIVE_S, START_S, Trial, ending, raised
 
 _LEAVE_S = 2.0
 _SAMPLE_S = 0.01
@@ -120,8 +120,5 @@ def _ended(run: asyncio.Task[Outcome]) -> str:
         return Termination.cancelled.value
     problem = run.exception()
     if problem is not None:
-        return f"raised {type(problem).__name__}: {problem}"
-    outcome = run.result()
-    if outcome.exit_code is None:
-        return outcome.termination.value
-    return f"{outcome.termination.value} {outcome.exit_code}"
+        return raised(problem)
+    return ending(run.result())

@@ -21,7 +21,9 @@ Situation = tuple[tuple[str, str], ...]
 
 _KEPT_S = 1.0
 _NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
-_MARKERS = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container")
+CONTAINER_MARKERS = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container")
+"""Files that containers have."""
+
 _STATUS = ("CapEff", "CapBnd", "NoNewPrivs", "Seccomp", "Seccomp_filters")
 
 
@@ -50,7 +52,7 @@ def _look() -> Situation:
     return (
         ("user", _user()),
         ("cgroup", read("/proc/thread-self/cgroup")),
-        ("container", " ".join(marker for marker in _MARKERS if Path(marker).exists())),
+        ("container", " ".join(marker for marker in CONTAINER_MARKERS if Path(marker).exists())),
         ("namespaces", " ".join(map(_namespace, _NAMESPACES))),
         ("privileges", " ".join(f"{name}={lines.get(name, '').strip()}" for name in _STATUS)),
     )

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from licet.backend import Access, GuestError, Reply, Target, ToolCall
+from licet.backend import Access, GuestError, Outcome, Reply, Target, ToolCall
 from licet.output import BoundedSink, bounded
 from licet.plan import Opened
 from licet.probe.attack import Attack, Proof
@@ -40,6 +40,17 @@ MOST_GROWTH = 64 << 20
 _FLOOD = 4 << 20
 _ERRNO = re.compile(r"\[Errno (\d{1,3})\]")
 _WINDOWS = re.compile(r"\[(WinError \d{1,5})\]")
+
+
+def ending(outcome: Outcome) -> str:
+    """How a run ended that said nothing itself: its termination, and the exit code if there is one."""
+    code = outcome.exit_code
+    return outcome.termination.value if code is None else f"{outcome.termination.value} {code}"
+
+
+def raised(problem: BaseException) -> str:
+    """How a run ended whose backend failed."""
+    return f"raised {type(problem).__name__}: {problem}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from licet.backend import Access, Backend, GuestError, Reply, Target, ToolCall, 
 from licet.errors import BackendError
 from licet.probe.identity import description
 from licet.probe.order import Order
+from licet.probe.trial import ending, raised
 
 _OUTPUT = 1 << 20
 _CLOSE_S = 2.0
@@ -72,7 +73,7 @@ def _host(channel: int) -> None:
     try:
         ended = asyncio.run(_run(_make(told), Order.from_json(told["order"]), relay))
     except Exception as problem:
-        ended = f"raised {type(problem).__name__}: {problem}"
+        ended = raised(problem)
     _tell(channel, {"ended": ended, "took": relay.took})
     ending.join()  # the prober looks for what is left below
 
@@ -142,8 +143,7 @@ async def _run(backend: Backend, order: Order, relay: _Relay) -> str:
             await backend.close()
     except TimeoutError:
         return "raised TimeoutError: the backend did not close"
-    code = outcome.exit_code
-    return outcome.termination.value if code is None else f"{outcome.termination.value} {code}"
+    return ending(outcome)
 
 
 class _Relay:
