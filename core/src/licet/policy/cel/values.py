@@ -154,7 +154,7 @@ def _fraction(value: object, kind: Type) -> Any:
         raise Unreadable(f"it is a number of more than {MAX_DIGITS} digits")
     if isinstance(value, Decimal) and len(value.as_tuple().digits) > MAX_DIGITS:
         raise Unreadable(f"it is a number of more than {MAX_DIGITS} digits")
-    if isinstance(value, (float, Decimal)) and value != value:
+    if value.is_nan() if isinstance(value, Decimal) else math.isnan(value):
         raise Unreadable("it is not a number")
     if isinstance(value, float):
         return float(value)
