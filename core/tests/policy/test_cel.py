@@ -9,7 +9,7 @@ from typing import Any
 
 import cel as oracle
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from licet.errors import InvalidPolicy, Position
 from licet.policy.cel import MAX_LENGTH, CelText, engine
@@ -552,6 +552,7 @@ def test_without_the_library_a_text_is_refused_with_advice(monkeypatch: pytest.M
     )
 
 
+@settings(deadline=None, max_examples=50)
 @given(
     st.lists(
         st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
@@ -623,6 +624,7 @@ ARGUMENTS = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(EXPRESSIONS, ARGUMENTS)
 def test_another_implementation_agrees(text: str, args: dict[str, Any]) -> None:
     truth, _ = compiled(text, ORACLE_TOOL).evaluate(Facts(ANN, NOON, call=CallFacts("t", args)))

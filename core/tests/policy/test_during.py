@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from licet.errors import InvalidPolicy, Position
 from licet.policy.during import DAYS, During, Moment, parse_during, parse_moment
@@ -177,6 +177,7 @@ def test_days_and_hours_hold_when_the_clock_on_the_wall_says_so(
         assert (window.holds(at) is Truth.true) is inside
 
 
+@settings(deadline=None, max_examples=40)
 @given(ZONES, ANCHORS, CLOCK)
 def test_a_span_is_never_shorter_than_the_clock_on_the_wall_says(zone: str, anchor: str, minute: int) -> None:
     """Walks four days: it begins no later than the wall first shows its start, and ends no earlier than the
