@@ -257,6 +257,62 @@ def test_of_a_subject_without_an_id_nothing_is_certain(field: str) -> None:
     assert ask(f"has(subject.{name})", Subject()) == (Truth.false, "")
 
 
+def test_an_empty_tenant_is_none() -> None:
+    assert ask("subject.tenant == ''", Subject(id="ann", tenant="")) == (
+        Truth.unknown,
+        "`subject.tenant` is not known",
+    )
+
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.decimals()
+    | st.text()
+    | st.text(st.characters(categories=["Cs", "Cc"]))
+    | st.binary()
+    | st.dates()
+    | st.datetimes(timezones=st.none() | st.timezones())
+    | st.timedeltas()
+    | st.builds(object),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner)
+        | st.sets(st.integers())
+        | st.dictionaries(st.text(max_size=3) | st.integers(), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+READING = [
+    compiled(text)
+    for text in (
+        "args.order == 'a'",
+        "args.amount > args.ratio",
+        "double(args.ratio) > 1.0",
+        "args.count > 1",
+        "args.urgent",
+        "args.note == 1",
+        "args.note.x[0] == 1.5",
+        "'a' in args.tags",
+        "args.counts.exists(c, c > 1)",
+        "args.day < args.at",
+        "args.wait > duration('1h')",
+        "args.data == b'a'",
+        "args.more.x == args.things[0]",
+        "has(args.note) && has(args.more)",
+    )
+]
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.sampled_from(sorted(REFUND.types)), ANYTHING), st.sampled_from(READING))
+def test_whatever_a_call_holds_there_is_an_answer_or_a_reason(args: dict[str, Any], text: CelText) -> None:
+    truth, why = text.evaluate(Facts(ANN, NOON, call=CallFacts("refund", args)))
+    assert (truth is Truth.unknown) is bool(why)
+
+
 def test_a_known_part_decides_over_an_unknown_one() -> None:
     assert ask("subject.tenant == 'a' || subject.id == 'ann'")[0] is Truth.true
     assert ask("subject.tenant == 'a' && subject.id == 'bob'")[0] is Truth.false

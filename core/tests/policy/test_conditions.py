@@ -117,6 +117,7 @@ def test_what_is_known_is_answered(text: str, expected: Truth) -> None:
     ("text", "subject", "why"),
     [
         ("tenant: acme", Subject(id="ann"), "nobody said the tenant"),
+        ("tenant: ''", Subject(id="ann", tenant=""), "nobody said the tenant"),
         ("property.plan: pro", Subject(id="ann"), "nobody said the property.plan"),
         ("subject: ann", Subject(), "nobody said the subject"),
         ("type: user", Subject(), "nobody said the type"),
@@ -375,7 +376,7 @@ SUBJECTS = st.builds(
     id=st.sampled_from(["unknown", "a", "b", ""]),
     type=WORDS,
     groups=st.lists(WORDS, max_size=2).map(tuple),
-    tenant=st.none() | WORDS,
+    tenant=st.none() | st.just("") | WORDS,
     properties=st.dictionaries(st.just("p"), WORDS | st.integers(0, 1) | st.booleans()),
 )
 KEYS = st.sampled_from(["tenant", "group", "subject", "type", "property.p", "language"])

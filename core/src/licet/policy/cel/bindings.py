@@ -59,7 +59,7 @@ _Found = tuple[bool, Any, Type] | None
 
 def _subject(facts: Facts, _: Signature | None, name: str) -> _Found:
     value = getattr(facts.subject, name)
-    hidden = value is None or (facts.anonymous and name in ("id", "type", "groups"))
+    hidden = value is None or value == "" or (facts.anonymous and name in ("id", "type", "groups"))
     return not hidden and _is_something(value), _ABSENT if hidden else value, SUBJECT[name]
 
 
