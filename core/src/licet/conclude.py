@@ -9,29 +9,16 @@ Rules this module keeps:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from licet.backend import GuestError, Outcome, Termination
 from licet.decide import Decision
 from licet.errors import AuditUnavailable
 from licet.plan import ExecutionPlan
-from licet.report import Explanation
-from licet.request import CodeNeeds, NormalizedRequest, Violation
+from licet.prepare import Prepared
 from licet.result import AuditPlace, BackendUsed, ExecutionResult, Output, Protection, ToolCallMade
-from licet.select import Chosen, Selection
+from licet.select import Chosen
 from licet.trail import Trail
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A request after its pure stages."""
-
-    request: NormalizedRequest
-    decision: Decision
-    needs: CodeNeeds
-    selection: Selection
-    explanation: Explanation
-    syntax_error: Violation | None
 
 
 def refusal(prepared: Prepared) -> tuple[Termination, str] | None:
