@@ -20,10 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from licet.contract import Control, Evidence, Level
 from licet.errors import InvalidPolicy, Position
 from licet.policy.patterns import Effect, Pattern, parse
+from licet.policy.references import PACK_PREFIX, Reference, reference
 from licet.policy.yaml import Fields, Items
 from licet.request import Limits
-
-PACK_PREFIX = "licet:"
 
 RESERVED = {
     "rules": "rules and conditions",
@@ -90,7 +89,7 @@ class PolicyDocument(_Strict):
     licet: Literal[1]
     name: str | None = None
     extends: str | None = None
-    within: tuple[str, ...] = ()
+    within: tuple[Reference, ...] = ()
     allow: tuple[Pattern, ...] = ()
     ask: tuple[Pattern, ...] = ()
     deny: tuple[Pattern, ...] = ()
@@ -127,12 +126,12 @@ class PolicyDocument(_Strict):
 
     @field_validator("within", mode="before")
     @classmethod
-    def _anchored(cls, value: object, info: ValidationInfo) -> object:
-        names = [value] if isinstance(value, str) else value
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ValueError("expected a file, or a list of files")
-        base = _context(info).base
-        return tuple(name if name.startswith(PACK_PREFIX) else str(base / name) for name in names)
+    def _references(cls, value: object, info: ValidationInfo) -> tuple[Reference, ...]:
+        context = _context(info)
+        items = value if isinstance(value, list) else [value]
+        places = items.places if isinstance(items, Items) else [context.places["within"]]
+        spots = (Position(context.file, *place) for place in places)
+        return tuple(reference(*one, context.base) for one in zip(items, spots, strict=True))
 
     @field_validator("extends")
     @classmethod
@@ -203,7 +202,9 @@ def build(tree: Any, *, file: str, base: Path) -> PolicyDocument:
     if "licet" not in tree:
         raise InvalidPolicy("the version is missing", where=Position(file, 1), advice="begin with `licet: 1`")
     try:
-        return PolicyDocument.model_validate({**tree, "file": file}, context=_Context(file, base))
+        return PolicyDocument.model_validate(
+            {**tree, "file": file}, context=_Context(file, base, tree.places)
+        )
     except ValidationError as problem:
         raise _explain(problem, tree, file) from None
 
@@ -235,10 +236,11 @@ def _merge(mine: BaseModel, parent: BaseModel) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Context:
-    """What validators need to know: the file's shown name, and the directory of its relative paths."""
+    """What validators need to know: the file's shown name, the directory of its paths, where keys stand."""
 
     file: str
     base: Path
+    places: Mapping[str, tuple[int, int]]
 
 
 def _context(info: ValidationInfo) -> _Context:

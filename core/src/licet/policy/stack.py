@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -27,13 +27,16 @@ class PolicyStack:
     """What decides: `root` grants, `bounds` restrict, `sealed` is never granted.
 
     `sealed` holds canonical paths: the state directory, keys, every loaded policy file and the managed
-    directory.
+    directory. `sources` has the SHA-256 of the bytes of each file that was read, by the name that documents
+    carry as `file`. `stale` says why newer text of these files is not in force, where there is some.
     """
 
     root: PolicyDocument
     bounds: tuple[PolicyDocument, ...] = ()
     sealed: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+    stale: str | None = None
 
     @property
     def documents(self) -> tuple[PolicyDocument, ...]:

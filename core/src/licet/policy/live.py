@@ -1,0 +1,100 @@
+"""The policy of a running program: read anew when its files change, whole or not at all.
+
+Rules this module keeps:
+
+- who asks gets one stack and keeps it: nothing changes under a run;
+- a change that can't be used leaves the stack before it in force, bounds included, says so in the log once,
+  and is told by the stack itself (`stale`) for as long as that lasts;
+- nothing happens in the background: whoever asks first after a change reads, the others wait for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from licet.errors import InvalidPolicy
+from licet.output import bounded
+from licet.policy.load import PolicySource, absolute, load_stack
+from licet.policy.references import PACK_PREFIX
+from licet.policy.stack import PolicyStack
+from licet.policy.watch import Watch
+
+_RETRY_S = 1.0
+"""After so long what failed is tried again, changed or not: the system may have been short of something."""
+
+_log = logging.getLogger("licet")
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The stack in force, and what was looked at when it was last tried to read it."""
+
+    stack: PolicyStack
+    watch: Watch
+    again_at: float = float("inf")
+
+    def is_current(self) -> bool:
+        return self.watch.is_current() and time.monotonic() < self.again_at
+
+
+class LivePolicy:
+    """The policy `root` (a file, or `licet:PACK`) as its files say it now; for any thread."""
+
+    def __init__(self, root: str | Path, source: PolicySource, *, sealed: Iterable[Path] = ()) -> None:
+        """Load it; the arguments are those of `load_stack`.
+
+        Raises:
+            InvalidPolicy: it can't be loaded; there is nothing before it to keep.
+        """
+        name = str(root)
+        try:
+            self._root = name if name.startswith(PACK_PREFIX) else absolute(name)
+        except ValueError as problem:
+            raise InvalidPolicy(f"the path `{bounded(name, 300)}` can't be used: {problem}") from None
+        self._source = source
+        self._sealed = tuple(sealed)
+        self._guard = threading.Lock()
+        watch = Watch()
+        self._held = _Held(self._load(watch), watch)
+
+    def current(self) -> PolicyStack:
+        """The stack in force; the same object for as long as its files are the same.
+
+        Without a change this costs a few microseconds for each file and each directory above it.
+        """
+        held = self._held
+        if not held.is_current():
+            with self._guard:
+                if self._held is held or not self._held.is_current():
+                    self._renew()
+                held = self._held
+        return held.stack
+
+    def _renew(self) -> None:
+        before, watch = self._held.stack, Watch()
+        try:
+            stack = self._load(watch)
+        except (InvalidPolicy, OSError) as problem:
+            self._keep(before, watch, bounded(str(problem), 500))
+            return
+        self._held = _Held(stack, watch)
+        if (stack.digest, stack.stale) != (before.digest, before.stale):
+            _log.info("the policy `%s` is in force", stack.name)
+
+    def _keep(self, stack: PolicyStack, watch: Watch, why: str) -> None:
+        is_news = stack.stale != why or not self._held.watch.is_current()
+        if stack.stale != why:
+            stack = replace(stack, stale=why)
+        self._held = _Held(stack, watch, time.monotonic() + _RETRY_S)
+        if is_news:
+            _log.warning(
+                "the policy has changed and can't be used, so `%s` stays in force: %s", stack.name, why
+            )
+
+    def _load(self, watch: Watch) -> PolicyStack:
+        return load_stack(self._root, self._source, sealed=self._sealed, watch=watch)
