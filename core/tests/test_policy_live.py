@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -357,3 +358,16 @@ def test_what_is_in_force_is_the_last_version_that_loads(
             stale = str(problem)
         found = policy.current()
         assert (found.digest, found.sources, found.stale) == (reference.digest, reference.sources, stale)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_reads_by_itself(files: Files) -> None:
+    files.write(root="deny: [run]")
+    policy = files.open()
+    files.write(root="deny: [shell]")
+    with policy._guard:  # as if another thread were reading when this one forks
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            os._exit(0 if denials(policy) == {"shell"} else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

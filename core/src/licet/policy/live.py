@@ -11,15 +11,17 @@ Rules this module keeps:
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
+import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from licet.errors import InvalidPolicy
 from licet.output import bounded
-from licet.policy.load import PolicySource, absolute, load_stack
+from licet.policy.load import PolicySource, anchored, load_stack
 from licet.policy.references import PACK_PREFIX
 from licet.policy.stack import PolicyStack
 from licet.policy.watch import Watch
@@ -52,15 +54,17 @@ class LivePolicy:
             InvalidPolicy: it can't be loaded; there is nothing before it to keep.
         """
         name = str(root)
-        try:
-            self._root = name if name.startswith(PACK_PREFIX) else absolute(name)
-        except ValueError as problem:
-            raise InvalidPolicy(f"the path `{bounded(name, 300)}` can't be used: {problem}") from None
+        self._root = name if name.startswith(PACK_PREFIX) else anchored(name)
         self._source = source
-        self._sealed = tuple(sealed)
+        self._sealed = tuple(Path(anchored(str(path))) for path in sealed)
         self._guard = threading.Lock()
+        _policies.add(self)
         watch = Watch()
         self._held = _Held(self._load(watch), watch)
+
+    def in_child(self) -> None:
+        """After a fork: nobody here reads, and nobody holds the lock."""
+        self._guard = threading.Lock()
 
     def current(self) -> PolicyStack:
         """The stack in force; the same object for as long as its files are the same.
@@ -98,3 +102,15 @@ class LivePolicy:
 
     def _load(self, watch: Watch) -> PolicyStack:
         return load_stack(self._root, self._source, sealed=self._sealed, watch=watch)
+
+
+_policies: weakref.WeakSet[LivePolicy] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for policy in tuple(_policies):
+        policy.in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

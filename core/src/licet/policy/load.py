@@ -100,8 +100,8 @@ def _load(root: str, source: PolicySource, sealed: Iterable[Path], watch: Watch)
 
 
 def _way_to(path: str) -> tuple[str, tuple[str, ...]]:
+    whole = anchored(path)
     try:
-        whole = absolute(path)
         return paths.canonical(whole, base="/"), paths.links(whole)
     except ValueError as problem:
         raise _unusable(path, problem) from None
@@ -234,7 +234,7 @@ class _Reader:
 
     def _follow(self, path: str, asked_at: Position, base: str | None = None) -> str:
         try:
-            way = self._watch.follow(absolute(path))
+            way = self._watch.follow(anchored(path, asked_at))
         except ValueError as problem:
             raise _unusable(path, problem, asked_at) from None
         ends, links = way
@@ -248,21 +248,21 @@ class _Reader:
         return self.seal(way)
 
 
-def absolute(path: str) -> str:
+def anchored(path: str, where: Position | None = None) -> str:
     """`path` from the root of the file system; a relative one is taken from the current directory.
 
     Raises:
-        ValueError: it is relative, and the current directory is gone.
+        InvalidPolicy: it is relative, and the current directory is gone.
     """
-    if os.path.isabs(path):  # noqa: PTH117
-        return path
     try:
         return os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118
     except FileNotFoundError:
-        raise ValueError("it is relative, and the current directory is gone") from None
+        if os.path.isabs(path):  # noqa: PTH117
+            return path
+        raise _unusable(path, "it is relative, and the current directory is gone", where) from None
 
 
-def _unusable(path: str, problem: ValueError, where: Position | None = None) -> InvalidPolicy:
+def _unusable(path: str, problem: object, where: Position | None = None) -> InvalidPolicy:
     return InvalidPolicy(f"the path `{bounded(path, 300)}` can't be used: {problem}", where=where)
 
 
