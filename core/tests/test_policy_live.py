@@ -238,6 +238,19 @@ def test_a_bound_that_vanishes_stays_in_force_and_a_fresh_start_refuses(
     assert denials(policy) == {"run", "shell"}
 
 
+def test_files_that_are_not_in_force_yet_are_sealed(files: Files) -> None:
+    """Else the runs meanwhile could write the policy of those after them."""
+    files.write(v1__policy="deny: [run]", v2__policy="within: [./gone.yaml]")
+    (files.root / "root.yaml").symlink_to("v1/policy.yaml")
+    policy = files.open()
+    before = policy.current()
+    (files.root / "root.yaml").unlink()
+    (files.root / "root.yaml").symlink_to("v2/policy.yaml")
+    added = {f"{files.root}/v2/policy.yaml", f"{files.root}/v2/gone.yaml"}
+    assert {*policy.current().sealed} == {*before.sealed} | added
+    assert policy.current().digest == before.digest
+
+
 def test_a_pinned_bound_that_changes_is_not_taken(files: Files) -> None:
     files.write(org="deny: [run]")
     pin = load_stack(files.root / "org.yaml", files.source).sources[str(files.root / "org.yaml")]

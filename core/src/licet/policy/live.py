@@ -4,7 +4,8 @@ Rules this module keeps:
 
 - who asks gets one stack and keeps it: nothing changes under a run;
 - a change that can't be used leaves the stack before it in force, bounds included, says so in the log once,
-  and is told by the stack itself (`stale`) for as long as that lasts;
+  and is told by the stack itself (`stale`) for as long as that lasts; the files that can't be used yet are
+  sealed like those that were, so no run writes the policy of the next;
 - nothing happens in the background: whoever asks first after a change reads, the others wait for it.
 """
 
@@ -92,8 +93,9 @@ class LivePolicy:
 
     def _keep(self, stack: PolicyStack, watch: Watch, why: str) -> None:
         is_news = stack.stale != why or not self._held.watch.is_current()
-        if stack.stale != why:
-            stack = replace(stack, stale=why)
+        sealed = tuple(dict.fromkeys((*stack.sealed, *watch.followed())))
+        if (stack.stale, stack.sealed) != (why, sealed):
+            stack = replace(stack, stale=why, sealed=sealed)
         self._held = _Held(stack, watch, time.monotonic() + _RETRY_S)
         if is_news:
             _log.warning(

@@ -53,6 +53,10 @@ class Watch:
             self._look_along(place)
         return ends, links
 
+    def followed(self) -> tuple[str, ...]:
+        """Every path that was followed to, existing or not, and every link on the way."""
+        return tuple(dict.fromkeys(place for ends, links in self._ways.values() for place in (*links, ends)))
+
     def read(self, path: Path) -> bytes:
         """The bytes of a file that was followed to, one more than a policy may have at the most.
 
