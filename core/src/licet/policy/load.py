@@ -22,7 +22,7 @@ from licet import paths
 from licet.errors import InvalidPolicy, Position
 from licet.files import read_plain
 from licet.output import bounded
-from licet.policy.document import PACK_PREFIX, PolicyDocument, build, join
+from licet.policy.document import PACK_PREFIX, PolicyDocument, build, join, settled
 from licet.policy.patterns import Pattern
 from licet.policy.stack import PolicyStack
 from licet.policy.yaml import MAX_BYTES, load
@@ -63,8 +63,20 @@ def load_stack(root: str | Path, source: PolicySource, *, sealed: Iterable[Path]
     _refuse_unpassable(document, source.may_pass)
     for path in (*sealed, source.managed):
         reader.seal(str(path))
-    bounds = tuple(reader.bounds.values())
-    return PolicyStack(document, bounds, tuple(reader.sealed), tuple(_warnings(document, bounds)))
+    if document.mode == "dry_run":
+        raise InvalidPolicy(
+            "`mode: dry_run` is for bounds: a policy that decides nothing would let nothing run",
+            where=Position(document.file),
+            advice="name this file in the `within` of the policy that decides",
+        )
+    bounds = tuple(bound for bound in reader.bounds.values() if bound.mode == "enforce")
+    return PolicyStack(
+        document,
+        bounds,
+        tuple(reader.sealed),
+        tuple(_warnings(document, bounds)),
+        rehearsed=tuple(bound for bound in reader.bounds.values() if bound.mode == "dry_run"),
+    )
 
 
 class _Reader:
@@ -108,7 +120,7 @@ class _Reader:
             self._bound(inner, Position(document.file), (*chain, path))
 
     def _document(self, name: str, asked_at: Position) -> PolicyDocument:
-        document = self._extended(name, asked_at, ())
+        document = settled(self._extended(name, asked_at, ()))
         _refuse_dead_entries(document)
         _refuse_kept_content(document)
         return document
