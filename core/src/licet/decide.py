@@ -177,11 +177,13 @@ def _judge(
     return _Judged(_worst(verdicts), tuple(verdicts), openings, wanted, _demands(verdicts, stack))
 
 
-def decide_call(call: CallFacts, stack: PolicyStack, facts: Facts, line: int | None = None) -> Decision:
-    """Decide one call of a tool, at the moment when it happens; `facts` are those of the run, then."""
+def decide_call(facts: Facts, stack: PolicyStack, line: int | None = None) -> Decision:
+    """Decide the call of a tool that `facts` hold, at the moment when it happens."""
+    call = facts.call
+    assert call is not None
     intent = Intent("tool", call.tool, "declared", line, "call")
     plain = stack.loaded or stack
-    applied = applied_to(plain, replace(facts, call=call))
+    applied = applied_to(plain, facts)
     concerned = tuple(hit for hit in applied.hits if any(e.action == "tool" for e in hit.rule.entries))
     rules = Rules.of(plain.applying(tuple(hit.rule for hit in concerned)), facts.request.workdir)
     verdict = _verdict(intent, rules.vote(intent))
@@ -207,7 +209,7 @@ def verdict_of(intent: Intent, rules: Rules) -> Verdict:
 
 
 def _demands(verdicts: Iterable[Verdict], stack: PolicyStack) -> tuple[Approval, ...]:
-    """Every approval that is needed, equal ones once; rules that apply may demand one beside those that ask."""
+    """Every approval that is needed, equal ones once; a rule that applies may demand one beside others."""
     asked = [v.demands for v in verdicts if v.effect == "ask" and v.intent.when == "start"]
     if not asked:
         return ()
@@ -226,9 +228,11 @@ def _verdict(intent: Intent, vote: Vote, pending: Sequence[Rule] = ()) -> Verdic
     reason = vote.reason
     if intent.action == "tool" and vote.effect != "deny":
         target = intent.target
-        waiting = [r.id for r in pending if any(e.action == "tool" and e.covers(target) for e in r.entries)]
+        waiting = [rule.id for rule in pending if target and rule.matches_tool(target)]
         if waiting:
-            reason += f"; {' and '.join(f'`{name}`' for name in waiting)} will look at the arguments of each call"
+            reason += (
+                f"; {' and '.join(f'`{name}`' for name in waiting)} will look at the arguments of each call"
+            )
     return Verdict(intent, vote.effect, vote.by, reason, vote.demands)
 
 

@@ -154,8 +154,9 @@ class RunHost:
         handler = request.tools.get(call.name)
         signature = signature_of(call.name, stack, handler)
         args = bind(signature, call.args, call.kwargs) if signature else dict(call.kwargs)
-        facts = replace(self._prepared.facts, at=datetime.now(UTC))
-        decision = decide_call(CallFacts(call.name, args, signature), stack, facts, call.line)
+        made = CallFacts(call.name, args, signature)
+        facts = replace(self._prepared.facts, at=datetime.now(UTC), call=made)
+        decision = decide_call(facts, stack, call.line)
         if self._deciders is None:
             return decision
         return tightened(decision, await asyncio.to_thread(self._deciders, request, decision))

@@ -109,7 +109,9 @@ class _Rehearsed:
         """In what it differs from the decision that counts."""
         answers = {verdict.intent: verdict for verdict in self.decision.verdicts}
         would_be = (answers.get(v.intent) or verdict_of(v.intent, self.rules) for v in real.verdicts)
-        differing = (new for new, old in zip(would_be, real.verdicts, strict=True) if new.effect != old.effect)
+        differing = (
+            new for new, old in zip(would_be, real.verdicts, strict=True) if new.effect != old.effect
+        )
         own = {id(rule) for rule in self.bound.rules}
         hits = tuple(hit for hit in self.decision.hits if id(hit.rule) in own)
         return Rehearsal(self.bound.file, self.decision.effect, tuple(differing), hits)

@@ -43,7 +43,7 @@ class By:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """An answer, what gave it, and the sentence that says why; `demands` are the approvals of one that asks."""
+    """An answer, what gave it, why, and for one that asks the approvals that it demands."""
 
     effect: Effect
     by: tuple[By, ...]
@@ -84,14 +84,13 @@ class Rules:
         worst = max((answer.effect for answer in answers), key=SEVERITY.__getitem__)
         hits = [answer for answer in answers if answer.effect == worst]
         demands = (demand for hit in hits for demand in hit.demands)
-        by = tuple(by for hit in hits for by in hit.by)
-        return Vote(worst, by, hits[0].reason, tuple(dict.fromkeys(demands)))
+        deciding = tuple(by for hit in hits for by in hit.by)
+        return Vote(worst, deciding, hits[0].reason, tuple(dict.fromkeys(demands)))
 
     def points(self, action: Action) -> set[str]:
         """Every target at which an answer can change: what entries name or except, and what hosts share."""
-        entries = [
-            entry for part in (*self.documents, *self.hits) for entry in part.entries if entry.action == action
-        ]
+        parts: tuple[PolicyDocument | Rule, ...] = (*self.documents, *self.hits)
+        entries = [entry for part in parts for entry in part.entries if entry.action == action]
         named = {
             target for entry in entries for target in (entry.target, *entry.excepts) if target is not None
         }

@@ -13,11 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, GetPydanticSchema, ValidationError, ValidationInfo, field_validator
+from pydantic_core import core_schema
 
 from licet.errors import InvalidPolicy, Position
+from licet.policy.conditions import check_calls
 from licet.policy.parts import DEFAULT_APPROVAL, Approval, AuditPolicy, SandboxPolicy, ScreenPolicy, Strict
 from licet.policy.patterns import Effect, Pattern, parse
 from licet.policy.problems import explain, unknown
@@ -37,6 +39,9 @@ RESERVED = {
 }
 """Keys of the language that this version knows and refuses, with what they are for."""
 
+# Values that a validator of the document has made of what stands there: nothing is left to validate.
+_MADE_HERE = GetPydanticSchema(lambda source, handler: core_schema.any_schema())
+
 
 class PolicyDocument(Strict):
     """One file after `extends` was joined in. Order and repetition of entries mean nothing.
@@ -49,17 +54,17 @@ class PolicyDocument(Strict):
     name: str | None = None
     extends: str | None = None
     within: tuple[str, ...] = ()
-    allow: tuple[Pattern, ...] = ()
-    ask: tuple[Pattern, ...] = ()
-    deny: tuple[Pattern, ...] = ()
+    allow: Annotated[tuple[Pattern, ...], _MADE_HERE] = ()
+    ask: Annotated[tuple[Pattern, ...], _MADE_HERE] = ()
+    deny: Annotated[tuple[Pattern, ...], _MADE_HERE] = ()
     limits: Limits = Limits()
     env: Mapping[str, str] | None = None
     screen: ScreenPolicy = ScreenPolicy()
     sandbox: SandboxPolicy = SandboxPolicy()
     approval: Approval = Approval()
     audit: AuditPolicy = AuditPolicy()
-    tools: Mapping[str, Signature] | None = None
-    rules: tuple[Rule, ...] = ()
+    tools: Annotated[Mapping[str, Signature] | None, _MADE_HERE] = None
+    rules: Annotated[tuple[Rule, ...], _MADE_HERE] = ()
     learn: bool | None = None
     mode: Literal["enforce", "dry_run"] = "enforce"
 
@@ -170,7 +175,9 @@ def build(tree: Any, *, file: str, base: Path) -> PolicyDocument:
     if "licet" not in tree:
         raise InvalidPolicy("the version is missing", where=Position(file, 1), advice="begin with `licet: 1`")
     try:
-        return PolicyDocument.model_validate({**tree, "file": file}, context=_Context(file, base, tree.places))
+        return PolicyDocument.model_validate(
+            {**tree, "file": file}, context=_Context(file, base, tree.places)
+        )
     except ValidationError as problem:
         raise explain(problem, tree, file, PolicyDocument, besides=RESERVED) from None
 
@@ -186,7 +193,8 @@ def settled(document: PolicyDocument) -> PolicyDocument:
 
 
 def _settled(rule: Rule, document: PolicyDocument) -> Rule:
-    rule.condition.check_calls(document.tools or {})
+    declared = document.tools or {}
+    check_calls(rule.condition, {name: declared[name] for name in declared if rule.matches_tool(name)})
     if rule.approval is None and not rule.ask:
         return rule
     own = rule.approval or Approval()

@@ -8,7 +8,6 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from licet.contract import Control
 from licet.errors import InvalidPolicy, Position
+from licet.policy.advice import nearest
 from licet.policy.yaml import Fields, Items
 
 HIDDEN = frozenset({"file"})
@@ -24,10 +24,7 @@ HIDDEN = frozenset({"file"})
 
 def unknown(message: str, given: str, known: Iterable[str], where: Position) -> InvalidPolicy:
     """An error about the name `given`, with the nearest of `known`."""
-    names = sorted(known)
-    near = difflib.get_close_matches(given, names, n=1)
-    advice = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(names)}"
-    return InvalidPolicy(message, where=where, advice=advice)
+    return InvalidPolicy(message, where=where, advice=nearest(given, sorted(known)))
 
 
 def explain(

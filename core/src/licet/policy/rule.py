@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from licet.errors import InvalidPolicy, Position
 from licet.policy.conditions import Condition
 from licet.policy.conditions import build as build_condition
+from licet.policy.engine import ConditionEngine
 from licet.policy.parts import Approval, AuditPolicy, SandboxPolicy, Strict
 from licet.policy.patterns import Effect, Pattern
 from licet.policy.problems import explain, unknown
@@ -65,6 +66,10 @@ class Rule:
     def entries(self) -> tuple[Pattern, ...]:
         """What it denies and asks about."""
         return (*self.deny, *self.ask)
+
+    def matches_tool(self, name: str) -> bool:
+        """Whether it is about the tool `name`."""
+        return any(entry.action == "tool" and entry.covers(name) for entry in self.entries)
 
     @property
     def names_workdir(self) -> bool:
@@ -139,7 +144,7 @@ def _rule(item: object, where: Position, entries: Entries) -> Rule:
             where=_at(item, "id", where),
             advice="name it after its reason, as in `id: weekend-freeze`; records and tests use that name",
         )
-    deny, ask = (_entries(item, cast("Effect", effect), where, entries) for effect in ("deny", "ask"))
+    deny, ask = (_entries(item, effect, where, entries) for effect in ("deny", "ask"))
     settings = _settings(item, name, where)
     if not (deny or ask or settings.model_fields_set):
         raise InvalidPolicy(
@@ -155,7 +160,7 @@ def _rule(item: object, where: Position, entries: Entries) -> Rule:
         where=where,
         deny=deny,
         ask=ask,
-        condition=build_condition(item, where, (*deny, *ask)),
+        condition=build_condition(item, file=where.file, engine=_engine, matched=_tools((*deny, *ask))),
         limits=settings.limits,
         sandbox=settings.sandbox,
         approval=settings.approval,
@@ -202,6 +207,19 @@ def _useless(settings: _Settings) -> Iterator[tuple[str, str]]:
         yield "audit.mode", "a rule can demand `required`"
     if settings.audit.content == "kept":
         yield "audit.content", "a rule can demand `digest`"
+
+
+def _tools(entries: tuple[Pattern, ...]) -> tuple[str, ...] | None:
+    """The tools that a rule is about; None if it is about anything else, so that it can't read a call."""
+    if not entries or any(entry.action != "tool" for entry in entries):
+        return None
+    return tuple(entry.target for entry in entries if entry.target is not None)
+
+
+def _engine() -> ConditionEngine:
+    from licet.policy.cel import engine
+
+    return engine()
 
 
 def _at(item: Fields, key: str, where: Position) -> Position:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from licet.policy.leaves import index_words
 from licet.policy.rule import Rule
 from licet.request import Subject
 
@@ -26,7 +27,7 @@ class Rulebook:
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rules)
         self._always: list[int] = []
-        self._by_key: dict[str, dict[object, list[int]]] = defaultdict(lambda: defaultdict(list))
+        self._by_key: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         for number, rule in enumerate(self.rules):
             self._file(number, rule)
 
@@ -47,7 +48,7 @@ class Rulebook:
         """The rules that are not certainly out of the question for `subject`."""
         found = list(self._always)
         for key, by_value in self._by_key.items():
-            stated = stated_values(subject, key)
+            stated = index_words(key, subject)
             if stated is None:
                 found.extend(number for numbers in by_value.values() for number in numbers)
             else:
