@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from licet.contract import Control, Evidence, Level
 from licet.decide import Decision, decide_call
 from licet.plan import Opened
 from licet.policy import PolicyStack
-from licet.request import Intent, ScreenReport, Violation
+from licet.policy.facts import CallFacts, Facts
+from licet.request import Intent, ScreenReport, Subject, Violation
 
 StackOf = Callable[..., PolicyStack]
 Decided = Callable[..., Decision]
@@ -239,8 +241,11 @@ def test_tools_are_decided_when_they_are_called(decided: Decided, stack_of: Stac
 
 @pytest.mark.parametrize(("name", "effect"), [("find", "allow"), ("refund", "ask"), ("pay", "deny")])
 def test_a_call_is_decided_like_any_intent(stack_of: StackOf, name: str, effect: str) -> None:
-    verdict = decide_call(name, stack_of("allow: [tool find]\nask: [tool refund]"), "/w", line=4)
+    facts = Facts(Subject(), datetime(2026, 3, 7, tzinfo=UTC), call=CallFacts(name, {}))
+    decision = decide_call(facts, stack_of("allow: [tool find]\nask: [tool refund]"), line=4)
+    [verdict] = decision.verdicts
     assert (verdict.effect, verdict.intent) == (effect, Intent("tool", name, "declared", 4, "call"))
+    assert decision.effect == effect
 
 
 @pytest.mark.parametrize("source", ["declared", "inferred"])

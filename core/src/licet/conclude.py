@@ -109,12 +109,17 @@ def unrecorded(result: ExecutionResult, problem: AuditUnavailable) -> ExecutionR
 
 
 def why_denied(decision: Decision) -> str:
-    """One sentence that says what denied it."""
+    """One sentence that says what denied it, or that it was to be asked about and nobody can be."""
     if decision.refusals:
         first = decision.refusals[0]
         return f"line {first.line}: {first.message}" if first.line else first.message
-    verdict = next(verdict for verdict in decision.verdicts if verdict.effect == "deny")
-    return f"`{verdict.intent}` is denied: {verdict.reason}"
+    for verdict in decision.verdicts:
+        if verdict.effect == "deny":
+            return f"`{verdict.intent}` is denied: {verdict.reason}"
+    for ballot in decision.ballots:
+        if ballot.effect == "deny":
+            return f"`{ballot.decider}` denies it: {ballot.reason}"
+    return "it needs an approval, and nobody can give one"
 
 
 def _place(trail: Trail) -> AuditPlace | None:

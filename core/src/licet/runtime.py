@@ -96,6 +96,7 @@ class Runtime:
         source = PolicySource(self.plugins.packs(), managed, self.settings.may_pass)
         self._policy = LivePolicy(name, source, sealed=self._sealed())
         self.backends = tuple(backends) if backends is not None else self.plugins.backends()
+        self._deciders = self.plugins.ballots if self.plugins.has_deciders else None
         self._by_name = {backend.describe().name: backend for backend in self.backends}
         if len(self._by_name) < len(self.backends):
             raise UsageError("two of these backends have one name", advice="give each a name of its own")
@@ -147,7 +148,7 @@ class Runtime:
         except AuditUnavailable as problem:
             keyless = problem
         digest = no_digest if keyless else self._digest
-        if len(asked.code) < _LARGE_CODE:
+        if len(asked.code) < _LARGE_CODE and self._deciders is None:
             prepared = self._prepare(asked, digest)
         else:
             prepared = await asyncio.to_thread(self._prepare, asked, digest)
@@ -250,6 +251,7 @@ class Runtime:
             directory=paths.current_directory(),
             host_environment=os.environ,
             digest=digest,
+            deciders=self._deciders,
         )
 
     async def _proved(self, prepared: Prepared, trail: Trail) -> Prepared:
@@ -262,7 +264,7 @@ class Runtime:
 
     async def _recorded(self, prepared: Prepared, trail: Trail) -> ExecutionResult:
         """Record, prove, authorize, seal and execute."""
-        trail.step("request", bodies.request(prepared.request))
+        trail.step("request", bodies.request(prepared))
         trail.step("decision", bodies.decision(prepared.decision, prepared.stack))
         refusal = conclude.refusal(prepared)
         if refusal is None:
@@ -282,7 +284,7 @@ class Runtime:
         chosen = prepared.selection.chosen
         assert chosen is not None
         plan = self._plan(prepared, chosen, trail.run_id)
-        host = RunHost(plan, prepared.request, prepared.stack, trail, self._digest)
+        host = RunHost(plan, prepared, trail, self._digest, self._deciders)
         trail.step("execution", bodies.execution(plan, chosen), phase="before")
         try:
             await trail.commit()

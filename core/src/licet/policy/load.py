@@ -25,7 +25,7 @@ from pathlib import Path
 from licet import paths
 from licet.errors import InvalidPolicy, Position
 from licet.output import bounded
-from licet.policy.document import PolicyDocument, build, join
+from licet.policy.document import PolicyDocument, build, join, settled
 from licet.policy.patterns import Pattern
 from licet.policy.references import PACK_PREFIX, Reference
 from licet.policy.stack import PolicyStack
@@ -94,9 +94,21 @@ def _load(root: str, source: PolicySource, sealed: Iterable[Path], watch: Watch)
     _refuse_unpassable(document, source.may_pass)
     for path in sealed:
         reader.seal(_way_to(str(path)))
-    bounds = tuple(reader.bounds.values())
-    warnings = tuple(_warnings(document, bounds))
-    return PolicyStack(document, bounds, tuple(reader.sealed), warnings, reader.sources)
+    if document.mode == "dry_run":
+        raise InvalidPolicy(
+            "`mode: dry_run` is for bounds: a policy that decides nothing would let nothing run",
+            where=Position(document.file),
+            advice="name this file in the `within` of the policy that decides",
+        )
+    bounds = tuple(bound for bound in reader.bounds.values() if bound.mode == "enforce")
+    return PolicyStack(
+        document,
+        bounds,
+        tuple(reader.sealed),
+        tuple(_warnings(document, bounds)),
+        rehearsed=tuple(bound for bound in reader.bounds.values() if bound.mode == "dry_run"),
+        sources=reader.sources,
+    )
 
 
 def _way_to(path: str) -> tuple[str, tuple[str, ...]]:
@@ -160,7 +172,7 @@ class _Reader:
             )
 
     def _document(self, name: str, asked_at: Position, base: str | None) -> PolicyDocument:
-        document = self._extended(name, asked_at, base, ())
+        document = settled(self._extended(name, asked_at, base, ()))
         _refuse_too_many(document)
         _refuse_dead_entries(document)
         _refuse_kept_content(document)

@@ -11,6 +11,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import fnmatch
+import json
 import posixpath
 import re
 from dataclasses import dataclass, replace
@@ -45,6 +46,11 @@ class Pattern:
         return self.action in ("read", "write") and any(
             _is_workdir(target) for target in (self.target, *self.excepts)
         )
+
+    @property
+    def spelled(self) -> str:
+        """What it says, in one spelling for all that say the same."""
+        return json.dumps([self.action, self.target, sorted(set(self.excepts))])
 
     def bind(self, workdir: str) -> Pattern:
         """The same entry with `workdir` replaced by the directory of a run.

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from licet.errors import InvalidPolicy, Position
 from licet.output import bounded
+from licet.policy.problems import unknown
 from licet.policy.yaml import Fields
 
 PACK_PREFIX = "licet:"
@@ -61,8 +62,7 @@ def _refuse_unknown(item: Fields, where: Position) -> None:
     for key in item:
         if key not in _KEYS:
             place = Position(where.file, *item.places[key])
-            known = " and ".join(f"`{known}`" for known in _KEYS)
-            raise InvalidPolicy(f"unknown key `within.{key}`", where=place, advice=f"known are {known}")
+            raise unknown(f"unknown key `within.{key}`", key, _KEYS, place)
 
 
 def _pin(item: Fields, where: Position) -> str:

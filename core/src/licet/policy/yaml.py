@@ -44,19 +44,21 @@ _RESOLVED = frozenset("~nNtTfF+-.0123456789")
 
 
 class Items(list[Any]):
-    """A list that knows where each item stands, as (line, column)."""
+    """A list that knows where each item stands, as (line, column), and the style of texts not plain."""
 
     def __init__(self) -> None:
         super().__init__()
         self.places: list[tuple[int, int]] = []
+        self.styles: dict[int, str] = {}
 
 
 class Fields(dict[str, Any]):
-    """A mapping that knows where each key stands, as (line, column)."""
+    """A mapping that knows where each key stands, as (line, column), and each text, with its style."""
 
     def __init__(self) -> None:
         super().__init__()
         self.places: dict[str, tuple[int, int]] = {}
+        self.starts: dict[str, tuple[int, int, str]] = {}
 
 
 def load(data: bytes, file: str) -> Any:
@@ -141,12 +143,16 @@ class _Builder:
         elif isinstance(top := self._stack[-1], Items):
             if len(top) >= MAX_ITEMS:
                 self._fail(f"more than {MAX_ITEMS} items in one list", event)
+            if isinstance(value, str) and (style := _style(event)):
+                top.styles[len(top)] = style
             top.append(value)
             top.places.append(place)
         elif (key := self._keys[-1]) is None:
             self._keys[-1] = self._key(top, value, event, place)
         else:
             top[key] = value
+            if isinstance(value, str):
+                top.starts[key] = (*place, _style(event))
             self._keys[-1] = None
 
     def _key(self, top: Fields, value: Any, event: Any, place: tuple[int, int]) -> str:
@@ -177,3 +183,9 @@ class _Builder:
     def _fail(self, message: str, event: Any) -> NoReturn:
         mark = event.start_mark
         raise InvalidPolicy(message, where=Position(self._file, mark.line + 1, mark.column + 1))
+
+
+def _style(event: Any) -> str:
+    """How a text is written: "" for plain, a quotation mark, `|`, or `>` if its lines are folded."""
+    folded = event.end_mark.line > event.start_mark.line and event.style != "|"
+    return ">" if folded else event.style or ""

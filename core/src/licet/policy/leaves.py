@@ -1,0 +1,226 @@
+"""The smallest conditions: one key of a mapping, one text, one time.
+
+Rules this module keeps:
+
+- texts are compared exactly, numbers by value, and never a text with a number or a truth value;
+- what nobody said is unknown: the tenant, a property, and for a subject without an id also its type and its
+  groups; a subject that has an id and no groups is in none;
+- an instant is exclusive: at that instant, `before` is over and `after` has begun.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from licet.errors import InvalidPolicy, Position
+from licet.policy.advice import nearest
+from licet.policy.during import During, Moment, parse_moment
+from licet.policy.engine import Compiled
+from licet.policy.facts import ANONYMOUS, Facts
+from licet.policy.truth import Truth, certain, either, negated
+from licet.policy.yaml import Items
+from licet.request import Subject
+from licet.units import show_moment
+
+Word = str | int | float | bool
+
+PROPERTY = "property."
+KEYS = ("tenant", "group", "subject", "type", "language", "before", "after", "property.NAME")
+"""The keys of a mapping in `if` and `unless`."""
+
+
+class Test(Protocol):
+    """What answers for one leaf."""
+
+    @property
+    def reads_call(self) -> bool:
+        """Whether it is only known when a tool is called."""
+
+    def truth(self, facts: Facts) -> Truth:
+        """The answer."""
+
+    def why(self, facts: Facts) -> str:
+        """What was found, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTest:
+    """Whether what a subject says under `key` is any of `words`."""
+
+    key: str
+    words: tuple[Word, ...]
+    reads_call: bool = False
+
+    def truth(self, facts: Facts) -> Truth:
+        """The answer; unknown where the subject says nothing, or something of another type."""
+        found = said(self.key, facts)
+        if found is None:
+            return Truth.unknown
+        if self.key == "group":
+            return certain(any(word in found for word in self.words))
+        return either(_same(found[0], word) for word in self.words)
+
+    def why(self, facts: Facts) -> str:
+        """What the subject says."""
+        found = said(self.key, facts)
+        if found is None:
+            return f"nobody said the {self.key} of this request"
+        if self.key == "group":
+            return (
+                f"the groups are {', '.join(f'`{_short(one)}`' for one in found)}" if found else "in no group"
+            )
+        if self.truth(facts) is Truth.unknown:
+            return f"the {self.key} is `{_short(found[0])}`, which is of another type than the policy's"
+        return f"the {self.key} is `{_short(found[0])}`"
+
+
+def said(key: str, facts: Facts) -> tuple[Word, ...] | None:
+    """What a subject, or the request, says under a key of `KEYS`; None where it says nothing."""
+    subject = facts.subject
+    if key.startswith(PROPERTY):
+        value = subject.properties.get(key[len(PROPERTY) :])
+        return None if value is None or _is_nan(value) else (value,)
+    if key == "language":
+        return (facts.language,)
+    if key == "tenant":
+        return None if subject.tenant is None else (subject.tenant,)
+    return None if facts.anonymous else _IDENTITY[key](subject)
+
+
+_IDENTITY: Mapping[str, Any] = {
+    "group": lambda subject: subject.groups,
+    "subject": lambda subject: (subject.id,),
+    "type": lambda subject: (subject.type,),
+}
+
+
+def _same(found: Word, word: Word) -> Truth:
+    if _class(found) is not _class(word):
+        return Truth.unknown
+    return certain(found == word)
+
+
+def _class(word: Word) -> type:
+    return float if isinstance(word, (int, float)) and not isinstance(word, bool) else type(word)
+
+
+def _is_nan(value: Word) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _short(value: object) -> str:
+    text = repr(value)[1:-1] if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+@dataclass(frozen=True, slots=True)
+class MomentTest:
+    """Whether the decision is made before, or not before, an instant."""
+
+    key: str
+    moment: Moment
+    reads_call: bool = False
+
+    def truth(self, facts: Facts) -> Truth:
+        """The answer; unknown only for a day, while it depends on the place on earth."""
+        reached = self.moment.reached(facts.at)
+        return reached if self.key == "after" else negated(reached)
+
+    def why(self, facts: Facts) -> str:
+        """The time of the decision."""
+        now = f"it is {show_moment(facts.at.timestamp())}"
+        if self.truth(facts) is Truth.unknown:
+            return f"{now}, and it depends on the time zone whether that day has begun; write a time with its offset"
+        return now
+
+
+@dataclass(frozen=True, slots=True)
+class DuringTest:
+    """Whether the decision is made in a window of time."""
+
+    during: During
+    reads_call: bool = False
+
+    def truth(self, facts: Facts) -> Truth:
+        """The answer; it is always known."""
+        return self.during.holds(facts.at)
+
+    def why(self, facts: Facts) -> str:
+        """The time of the decision, on every clock that the windows name."""
+        zones = {window.zone.key: window.zone for window in self.during.windows if window.zone is not None}
+        local = [f"{facts.at.astimezone(zone):%a %Y-%m-%d %H:%M} in {name}" for name, zone in zones.items()]
+        return f"it is {' and '.join(local) or show_moment(facts.at.timestamp())}"
+
+
+@dataclass(frozen=True, slots=True)
+class TextTest:
+    """What a compiled text says."""
+
+    compiled: Compiled
+
+    @property
+    def reads_call(self) -> bool:
+        """Whether it reads the call of a tool."""
+        return self.compiled.reads_call
+
+    def truth(self, facts: Facts) -> Truth:
+        """The answer of the engine."""
+        return self.compiled.evaluate(facts)[0]
+
+    def why(self, facts: Facts) -> str:
+        """The reason of the engine, for what is unknown."""
+        return self.compiled.evaluate(facts)[1]
+
+
+def parse_key(key: str, value: object, places: tuple[Position, ...]) -> KeyTest | MomentTest:
+    """Read one key of a mapping; `places` are those of the key and, for a list, of its items.
+
+    Raises:
+        InvalidPolicy: the key is unknown, or its value is of the wrong type.
+    """
+    where = places[0]
+    if key in ("before", "after"):
+        return MomentTest(key, parse_moment(value, where))
+    if key not in KEYS[:5] and not (key.startswith(PROPERTY) and len(key) > len(PROPERTY)):
+        bare = key in ("property", "properties", PROPERTY)
+        raise InvalidPolicy(
+            f"unknown key `{key}` of a condition",
+            where=where,
+            advice="write `property.NAME`" if bare else nearest(key, KEYS),
+        )
+    words = value if isinstance(value, list) else [value]
+    if not words:
+        raise InvalidPolicy(f"`{key}` lists nothing", where=where, advice="name at least one value")
+    spots = places[1:] if isinstance(value, Items) else (where,) * len(words)
+    for word, spot in zip(words, spots, strict=True):
+        _check_word(key, word, spot)
+    return KeyTest(key, tuple(words))
+
+
+def _check_word(key: str, word: object, where: Position) -> None:
+    if isinstance(word, str):
+        return
+    if not key.startswith(PROPERTY):
+        advice = f'put it in quotes: `{key}: "{word}"`' if isinstance(word, (bool, int, float)) else None
+        raise InvalidPolicy(f"`{key}` needs a text, found `{word}`", where=where, advice=advice)
+    if not isinstance(word, (bool, int, float)) or (isinstance(word, float) and not math.isfinite(word)):
+        raise InvalidPolicy(f"`{key}` needs a text, a number, true or false, found `{word}`", where=where)
+
+
+def index_words(key: str, subject: Subject, language: str = "python") -> frozenset[str] | None:
+    """What a subject has under a key of `Condition.necessary`; None where that is not known.
+
+    A rule is certainly not met where this is a set that shares nothing with the rule's.
+    """
+    value: Any
+    if key.startswith(PROPERTY):
+        value = subject.properties.get(key[len(PROPERTY) :])
+        return frozenset((value,)) if isinstance(value, str) else None
+    if key == "language":
+        return frozenset((language,))
+    if key == "tenant":
+        return None if subject.tenant is None else frozenset((subject.tenant,))
+    return None if subject.id in ANONYMOUS else frozenset(_IDENTITY[key](subject))
