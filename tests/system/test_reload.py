@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from licet.backend import Descriptor, Host, Language, Outcome, Sandbox, ToolCall
 from licet.cli import cards
 from licet.contract import Control, Enforcement, Level, SandboxEnforcementContract
 from licet.plan import ExecutionPlan
+from licet.policy import live, load_stack
 from licet.record import MemoryLog
 from licet.result import ExecutionResult
 from licet.screen import VERSION as SCREEN_VERSION
@@ -162,3 +164,25 @@ def test_runs_at_once_have_each_a_whole_policy(tmp_path: Path) -> None:
     assert all(result.value == ["paid", "paid"] for result in results)
     assert {result.decision.policy_digest for result in results if result.decision} <= digests
     assert len(digests) == len(texts)
+
+
+def test_a_change_is_read_beside_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = tmp_path / "licet.yaml"
+    policy.write_text(AT_ITS_WORD)
+    runtime = Runtime(policy, backends=[Caller()], log=MemoryLog())
+    readers = []
+
+    def load(*given: Any, **named: Any) -> Any:
+        readers.append(threading.current_thread())
+        return load_stack(*given, **named)
+
+    monkeypatch.setattr(live, "load_stack", load)
+    policy.write_text(AT_ITS_WORD + "deny: [shell]\n")
+
+    async def twice() -> list[ExecutionResult]:
+        return [await runtime.run("1"), await runtime.run("1")]
+
+    results = asyncio.run(twice())
+    assert all(result.success for result in results)
+    assert len(readers) == 1
+    assert readers[0] is not threading.current_thread()

@@ -148,10 +148,11 @@ class Runtime:
         except AuditUnavailable as problem:
             keyless = problem
         digest = no_digest if keyless else self._digest
+        stack = self._policy.at_once() or await asyncio.to_thread(self._policy.current)
         if len(asked.code) < _LARGE_CODE and self._deciders is None:
-            prepared = self._prepare(asked, digest)
+            prepared = self._prepare(asked, digest, stack)
         else:
-            prepared = await asyncio.to_thread(self._prepare, asked, digest)
+            prepared = await asyncio.to_thread(self._prepare, asked, digest, stack)
         with self._running.one():
             return await self._run(prepared, UnavailableLog(keyless) if keyless else self._logbook.current())
 
@@ -242,10 +243,10 @@ class Runtime:
     ) -> None:
         await self.aclose()
 
-    def _prepare(self, asked: ExecutionRequest, digest: Digest) -> Prepared:
+    def _prepare(self, asked: ExecutionRequest, digest: Digest, stack: PolicyStack | None = None) -> Prepared:
         return prepare(
             asked,
-            self.stack,
+            stack or self.stack,
             self.offers(),
             at=datetime.now(UTC),
             directory=paths.current_directory(),

@@ -67,6 +67,11 @@ class LivePolicy:
         """After a fork: nobody here reads, and nobody holds the lock."""
         self._guard = threading.Lock()
 
+    def at_once(self) -> PolicyStack | None:
+        """The stack in force if nothing has to be read for it; for event loops, which must not wait."""
+        held = self._held
+        return held.stack if held.is_current() else None
+
     def current(self) -> PolicyStack:
         """The stack in force; the same object for as long as its files are the same.
 
