@@ -237,8 +237,10 @@ def test_report_network_policy_02_one_spelling(on: Any, spelling: str) -> None:
     assert verdict.intent.target == spelling.lower().replace(".:", ":")
     [_, other] = denying.decide("1", intents=(Intent("network", "example.com:80"),)).verdicts
     assert other.effect == "allow"
+    [_, same] = denying.decide("1", intents=(Intent("network", "bücher.example:443"),)).verdicts
+    assert same.intent.target == "xn--bcher-kva.example:443"
     with pytest.raises(InvalidRequest, match="write its `xn--` form"):
-        denying.decide("1", intents=(Intent("network", "bücher.example:443"),))
+        denying.decide("1", intents=(Intent("network", "straße.example:443"),))
 
 
 @pytest.fixture
