@@ -31,8 +31,11 @@ CLAUSES: tuple[Clause, ...] = ("if", "during", "unless")
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One smallest condition of a rule; `index` counts the leaves of the rule, in the order of the file
-    within `if`, then `during`, then `unless`."""
+    """One smallest condition of a rule.
+
+    `index` counts the leaves of the rule: those of `if` first, then `during`, then those of `unless`, each in
+    the order of the file. `text` is what the author wrote, or for a key, how it reads in one line.
+    """
 
     clause: Clause
     text: str
@@ -176,7 +179,7 @@ class _Builder:
             raise InvalidPolicy(
                 f"`{clause}` needs a condition, found {found}",
                 where=where,
-                advice="a text such as `args.amount > 100`, a mapping such as `{group: oncall}`, or a list of both",
+                advice="write a text such as `args.amount > 100`, a mapping such as `{group: oncall}`, or a list",
             )
         for key, one in value.items():
             place = Position(self.file, *value.places[key])
@@ -188,7 +191,13 @@ class _Builder:
     def _text(self, clause: Clause, text: str, place: TextPlace) -> _Found:
         if not text.strip():
             raise InvalidPolicy(f"`{clause}` is an empty text", where=place.start)
-        return clause, text, place.start, TextTest(self.engine().compile(text, place, self.scope))
+        return clause, text, place.start, TextTest(self._engine(place).compile(text, place, self.scope))
+
+    def _engine(self, place: TextPlace) -> ConditionEngine:
+        try:
+            return self.engine()
+        except InvalidPolicy as problem:
+            raise InvalidPolicy(problem.message, advice=problem.advice, where=place.start) from None
 
 
 def check_calls(condition: Condition, signatures: Mapping[str, Signature]) -> None:

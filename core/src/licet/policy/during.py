@@ -17,7 +17,7 @@ import zoneinfo
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any
 
 from licet.errors import InvalidPolicy, Position
 from licet.policy.advice import nearest
@@ -221,11 +221,11 @@ def _all_hours(value: object, where: Position) -> tuple[tuple[int, int], ...]:
 def _hours(text: object, where: Position) -> tuple[int, int]:
     match = _HOURS.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
-        _refuse_hours(text, where)
+        raise _no_hours(text, where)
     hour, minute, last_hour, last_minute = map(int, match.groups())
     start, end = hour * 60 + minute, last_hour * 60 + last_minute
     if minute > 59 or last_minute > 59 or start >= 1440 or end > 1440:
-        _refuse_hours(text, where)
+        raise _no_hours(text, where)
     if start == end:
         raise InvalidPolicy(
             f"`{text}` holds no time", where=where, advice="for the whole day, leave `hours` out"
@@ -233,8 +233,8 @@ def _hours(text: object, where: Position) -> tuple[int, int]:
     return start, end
 
 
-def _refuse_hours(text: object, where: Position) -> NoReturn:
-    raise InvalidPolicy(
+def _no_hours(text: object, where: Position) -> InvalidPolicy:
+    return InvalidPolicy(
         f"expected hours such as `09:00-17:30`, found `{text}`",
         where=where,
         advice="two digits each, from 00:00 to 24:00; an end before the start lies on the next day",
@@ -258,7 +258,7 @@ def _bound(text: object, zone: zoneinfo.ZoneInfo | None, pick: Any, where: Posit
     try:
         either_pass = [local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)]
     except OverflowError:
-        _refuse_moment(text, where)
+        raise _no_moment(text, where) from None
     picked: datetime = pick(either_pass)
     return picked
 
@@ -275,7 +275,7 @@ def parse_moment(text: object, where: Position) -> Moment:
         try:
             return Moment(midnight - _EARLIEST_ZONE, midnight - _LATEST_ZONE)
         except OverflowError:
-            _refuse_moment(text, where)
+            raise _no_moment(text, where) from None
     if found.tzinfo is None:
         raise InvalidPolicy(
             f"`{text}` says no offset from UTC, so it is another instant in every zone",
@@ -295,11 +295,11 @@ def _read(text: object, where: Position) -> datetime | date:
             return found if found.tzinfo is None else found.astimezone(UTC)
     except (ValueError, OverflowError):
         pass
-    _refuse_moment(text, where)
+    raise _no_moment(text, where)
 
 
-def _refuse_moment(text: object, where: Position) -> NoReturn:
-    raise InvalidPolicy(
+def _no_moment(text: object, where: Position) -> InvalidPolicy:
+    return InvalidPolicy(
         f"expected a date or a time, found `{text}`",
         where=where,
         advice="such as `2026-03-01`, `2026-03-01T12:00` or `2026-03-01T12:00:00+01:00`",

@@ -133,7 +133,7 @@ class MomentTest:
         """The time of the decision."""
         now = f"it is {show_moment(facts.at.timestamp())}"
         if self.truth(facts) is Truth.unknown:
-            return f"{now}, and it depends on the time zone whether that day has begun; write a time with its offset"
+            return f"{now}, and whether that day has begun depends on the time zone; write a time with its offset"
         return now
 
 
@@ -195,19 +195,18 @@ def parse_key(key: str, value: object, places: tuple[Position, ...]) -> KeyTest 
     if not words:
         raise InvalidPolicy(f"`{key}` lists nothing", where=where, advice="name at least one value")
     spots = places[1:] if isinstance(value, Items) else (where,) * len(words)
-    for word, spot in zip(words, spots, strict=True):
-        _check_word(key, word, spot)
-    return KeyTest(key, tuple(words))
+    return KeyTest(key, tuple(_word(key, word, spot) for word, spot in zip(words, spots, strict=True)))
 
 
-def _check_word(key: str, word: object, where: Position) -> None:
+def _word(key: str, word: object, where: Position) -> Word:
     if isinstance(word, str):
-        return
+        return word
     if not key.startswith(PROPERTY):
         advice = f'put it in quotes: `{key}: "{word}"`' if isinstance(word, (bool, int, float)) else None
         raise InvalidPolicy(f"`{key}` needs a text, found `{word}`", where=where, advice=advice)
     if not isinstance(word, (bool, int, float)) or (isinstance(word, float) and not math.isfinite(word)):
         raise InvalidPolicy(f"`{key}` needs a text, a number, true or false, found `{word}`", where=where)
+    return word
 
 
 def index_words(key: str, subject: Subject, language: str = "python") -> frozenset[str] | None:
