@@ -184,7 +184,7 @@ def decide_call(facts: Facts, stack: PolicyStack, line: int | None = None) -> De
     intent = Intent("tool", call.tool, "declared", line, "call")
     plain = stack.loaded or stack
     applied = applied_to(plain, facts)
-    concerned = tuple(hit for hit in applied.hits if any(e.action == "tool" for e in hit.rule.entries))
+    concerned = tuple(hit for hit in applied.hits if hit.rule.matches_tool(call.tool))
     rules = Rules.of(plain.applying(tuple(hit.rule for hit in concerned)), facts.request.workdir)
     verdict = _verdict(intent, rules.vote(intent))
     return Decision(
