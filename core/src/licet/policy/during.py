@@ -16,7 +16,6 @@ import re
 import zoneinfo
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from functools import lru_cache
 from typing import Any
 
 from licet.errors import InvalidPolicy, Position
@@ -32,6 +31,8 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _DATETIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?([Zz]|[+-][0-9]{2}:[0-9]{2})?", re.ASCII
 )
+_OF_THE_HOST = frozenset(("localtime", "posixrules", ""))
+"""Names that mean another zone on every machine, or none."""
 _SHORT_SPAN = timedelta(days=8)
 _MINUTE = timedelta(minutes=1)
 _EARLIEST_ZONE, _LATEST_ZONE = timedelta(hours=14), timedelta(hours=-12)
@@ -173,22 +174,20 @@ def _window(tree: object, file: str, where: Position) -> Window:
 
 
 def _zone(name: object, where: Position) -> zoneinfo.ZoneInfo:
-    if isinstance(name, str) and name in zones():
-        return zoneinfo.ZoneInfo(name)
+    try:
+        if isinstance(name, str) and name not in _OF_THE_HOST:
+            return zoneinfo.ZoneInfo(name)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        pass
     raise InvalidPolicy(f"unknown time zone `{name}`", where=where, advice=zone_advice(str(name)))
-
-
-@lru_cache(maxsize=1)
-def zones() -> frozenset[str]:
-    """The names of all time zones this machine knows."""
-    return frozenset(zoneinfo.available_timezones())
 
 
 def zone_advice(name: str) -> str:
     """What to write instead of a name that is no time zone."""
-    if not zones():
+    known = sorted(zoneinfo.available_timezones() - _OF_THE_HOST)
+    if not known:
         return "this machine has no time zone data; install the package `tzdata`"
-    near = nearest(name, sorted(zones()))
+    near = nearest(name, known)
     return near if near.startswith("did") else "write a name such as `Europe/Berlin` or `UTC`"
 
 

@@ -189,10 +189,10 @@ class CelText:
         try:
             answer = self.programs[signature].eval(activation).value()
         except Exception as problem:  # the library raises several kinds, and none may pass for an answer
-            return Truth.unknown, messages.unknown(str(problem), bound.unreadable)
+            return Truth.unknown, messages.unknown(str(problem), bound.unreadable, self.text)
         if answer is True or answer is False:
             return certain(answer), ""
-        return Truth.unknown, messages.unknown(str(answer), bound.unreadable)
+        return Truth.unknown, messages.unknown(str(answer), bound.unreadable, self.text)
 
 
 class _Literals:

@@ -46,6 +46,8 @@ def bind(facts: Facts, signature: Signature | None, wanted: Collection[str]) -> 
                 variables[name] = typed(value, kind)
             except Unreadable as problem:
                 unreadable[name] = str(problem)
+            except Exception:  # a value may be an object of any class, and do anything when it is read
+                unreadable[name] = "it fails when it is read"
     return Bound(variables, unreadable)
 
 

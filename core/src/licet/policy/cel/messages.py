@@ -19,7 +19,8 @@ _NAME = re.compile(r"undeclared reference to '([^']*)'")
 _OVERLOAD = re.compile(r"found no matching overload for '([^']*)' applied to '(.*)'")
 _SYNTAX = re.compile(r"Syntax error: (.*)")
 _ABSENT = re.compile(r'No value with name "([^"]*)"')
-_KEY = re.compile(r"Key not found in map : (.*)")
+_KEY = re.compile(r'Key not found in map : "?(.*?)"?$')
+_FAILED_OVERLOAD = re.compile(r"No matching overloads found : (\S+?)\((.*)\)")
 
 _PATHS = {"Subject": "subject", "Request": "request", "Limits": "request.limits", "Args": "args"}
 _TYPES = (
@@ -72,18 +73,30 @@ def _types(words: str) -> str:
     return words
 
 
-def unknown(text: str, unreadable: Mapping[str, str]) -> str:
-    """Why an evaluation has no answer."""
-    if match := _ABSENT.search(text):
+def unknown(error: str, unreadable: Mapping[str, str], text: str) -> str:
+    """Why the evaluation of `text` has no answer; never shows what a request holds."""
+    if match := _ABSENT.search(error):
         name = match[1].removeprefix("has ")
         return (
             f"`{name}` can't be read: {unreadable[name]}" if name in unreadable else f"`{name}` is not known"
         )
-    if match := _KEY.search(text):
-        return f"there is no {match[1].replace(chr(34), '`')}"
-    if "Iteration budget exceeded" in text:
-        return "it takes more than the 10,000 steps that a condition may take"
-    return _one_line(text)
+    if match := _KEY.search(error):
+        return f"there is no `{match[1]}`" if match[1] in text else "a key that it reads is not there"
+    if match := _FAILED_OVERLOAD.search(error):
+        return f"`{match[1].strip('_@')}` does not fit {match[2].replace('int64', 'int')}"
+    return next(
+        (words for sign, words in _FAILURES.items() if sign in error.lower()), "it can't be evaluated"
+    )
+
+
+_FAILURES = {
+    "iteration budget": "it takes more than the 10,000 steps that a condition may take",
+    "overflow": "a number in it grows too large",
+    "out of range": "a number in it grows too large",
+    "divide by zero": "it divides by zero",
+    "modulus by zero": "it divides by zero",
+    "index out of bounds": "a list in it is shorter",
+}
 
 
 def _one_line(text: str) -> str:

@@ -143,6 +143,7 @@ def pool(signature: Signature) -> Any:
     tables = {"Subject": SUBJECT, "Intent": INTENT, "Limits": LIMITS, "Request": REQUEST, "Args": readable}
     for name, table in tables.items():
         message = file.message_type.add(name=name)
+        message.options.deprecated_legacy_json_field_conflicts = True  # parameters may be `a_b` and `aB`
         for number, (field, kind) in enumerate(table.items(), 1):
             _add_field(message, number, field, kind)
     _add_field(file.message_type.add(name="Decimal"), 1, "text", _TEXT)
@@ -151,7 +152,6 @@ def pool(signature: Signature) -> Any:
 
 
 def _add_field(message: Any, number: int, name: str, kind: Type) -> None:
-    # a JSON name of its own, because the default ones of `a_b` and `aB` would clash
     field = message.field.add(name=name, number=number, label=_OPTIONAL, json_name=f"f{number}")
     if kind.kind == "map" and kind.item is not None:
         entry = message.nested_type.add(name=f"{name.title().replace('_', '')}Entry")
