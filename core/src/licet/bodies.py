@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
-from importlib.metadata import version
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from licet.applying import Hit
 from licet.approval import Authorization
 from licet.backend import Descriptor, Outcome, Termination
 from licet.contract import Blocker
@@ -23,9 +23,10 @@ from licet.decide import Decision, Verdict
 from licet.plain import Plain, plain_body
 from licet.plan import ExecutionPlan, Opened
 from licet.policy import PolicyStack
-from licet.request import Limits, NormalizedRequest
+from licet.prepare import Prepared
+from licet.report import versions
+from licet.request import CodeNeeds, Limits
 from licet.result import Output, Protection
-from licet.screen import VERSION as SCREEN_VERSION
 from licet.select import Candidate, Chosen, Selection
 
 if TYPE_CHECKING:
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
     from licet.probe.results import ProbeResult
 
 
-def request(normalized: NormalizedRequest) -> dict[str, Any]:
-    """Who asks for what."""
+def request(prepared: Prepared) -> dict[str, Any]:
+    """Who asks for what, and when: with the decision, all that it takes to decide it again."""
+    normalized = prepared.request
     return {
+        "at": prepared.facts.at.isoformat(),
         "subject": normalized.subject.model_dump(exclude_none=True),
         "digests": normalized.digests.as_json(),
         "code_bytes": normalized.code_bytes,
@@ -45,10 +48,21 @@ def request(normalized: NormalizedRequest) -> dict[str, Any]:
         "workdir": normalized.workdir,
         "limits": _limits(normalized.limits),
         "intents": None if normalized.intents is None else [str(intent) for intent in normalized.intents],
+        "needs": _needs(prepared.needs),
+        "requirements": normalized.requirements,
         "changes": normalized.changes,
         "metadata": normalized.metadata,
-        "licet": _version(),
-        "screen": SCREEN_VERSION,
+        **versions(),
+    }
+
+
+def _needs(needs: CodeNeeds) -> dict[str, Any]:
+    """What the code needs of an interpreter; names of the language, none of the code's own."""
+    return {
+        "syntax": sorted(needs.syntax),
+        "modules": sorted(needs.modules),
+        "builtins": sorted(needs.builtins),
+        "stdin": needs.stdin,
     }
 
 
@@ -65,6 +79,8 @@ def decision(decided: Decision, stack: PolicyStack) -> Plain:
             "effect": decided.effect,
             "policy": stack.name,
             "policy_digest": decided.policy_digest,
+            "policy_stale": stack.stale,
+            **versions(),
             "documents": [document.file for document in stack.documents],
             "verdicts": [verdict(one) for one in decided.verdicts],
             "violations": [
@@ -72,8 +88,47 @@ def decision(decided: Decision, stack: PolicyStack) -> Plain:
                 for found in decided.violations
             ],
             "opened": decided.opened,
+            **_beside(decided),
         }
     )
+
+
+def call(decided: Decision) -> dict[str, Any]:
+    """The decision on one call of a tool."""
+    [one] = decided.verdicts
+    return {"effect": decided.effect, "verdict": verdict(one), **_beside(decided)}
+
+
+def _beside(decided: Decision) -> dict[str, Any]:
+    """What rules, documents that only rehearse and other deciders said."""
+    return {
+        "rules": [hit(one) for one in decided.hits],
+        "pending": [rule.id for rule in decided.pending],
+        "demands": [str(demand) for demand in decided.demands],
+        "rehearsals": [
+            {
+                "document": one.document,
+                "effect": one.effect,
+                "verdicts": [verdict(each) for each in one.verdicts],
+                "rules": [hit(each) for each in one.hits],
+            }
+            for one in decided.rehearsals
+        ],
+        "ballots": decided.ballots,
+    }
+
+
+def hit(one: Hit) -> dict[str, Any]:
+    """A rule that applies, with the value of each leaf of its condition."""
+    return {
+        "rule": one.rule.id,
+        "where": str(one.rule.where),
+        "truth": one.truth,
+        "leaves": [
+            {"clause": answer.leaf.clause, "text": answer.leaf.text, "truth": answer.truth, "why": answer.why}
+            for answer in one.answers
+        ],
+    }
 
 
 def verdict(one: Verdict) -> dict[str, Any]:
@@ -212,8 +267,3 @@ def refusal(termination: Termination, detail: str) -> dict[str, Any]:
 
 def _shortfall(blocker: Blocker) -> str:
     return f"{blocker.what}: asked {blocker.asked}, offered {blocker.offered}"
-
-
-@cache
-def _version() -> str:
-    return version("licet")

@@ -9,29 +9,16 @@ Rules this module keeps:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from licet.backend import GuestError, Outcome, Termination
 from licet.decide import Decision
 from licet.errors import AuditUnavailable
 from licet.plan import ExecutionPlan
-from licet.report import Explanation
-from licet.request import CodeNeeds, NormalizedRequest, Violation
+from licet.prepare import Prepared
 from licet.result import AuditPlace, BackendUsed, ExecutionResult, Output, Protection, ToolCallMade
-from licet.select import Chosen, Selection
+from licet.select import Chosen
 from licet.trail import Trail
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A request after its pure stages."""
-
-    request: NormalizedRequest
-    decision: Decision
-    needs: CodeNeeds
-    selection: Selection
-    explanation: Explanation
-    syntax_error: Violation | None
 
 
 def refusal(prepared: Prepared) -> tuple[Termination, str] | None:
@@ -122,12 +109,17 @@ def unrecorded(result: ExecutionResult, problem: AuditUnavailable) -> ExecutionR
 
 
 def why_denied(decision: Decision) -> str:
-    """One sentence that says what denied it."""
+    """One sentence that says what denied it, or that it was to be asked about and nobody can be."""
     if decision.refusals:
         first = decision.refusals[0]
         return f"line {first.line}: {first.message}" if first.line else first.message
-    verdict = next(verdict for verdict in decision.verdicts if verdict.effect == "deny")
-    return f"`{verdict.intent}` is denied: {verdict.reason}"
+    for verdict in decision.verdicts:
+        if verdict.effect == "deny":
+            return f"`{verdict.intent}` is denied: {verdict.reason}"
+    for ballot in decision.ballots:
+        if ballot.effect == "deny":
+            return f"`{ballot.decider}` denies it: {ballot.reason}"
+    return "it needs an approval, and nobody can give one"
 
 
 def _place(trail: Trail) -> AuditPlace | None:

@@ -4,33 +4,63 @@ Rules this module keeps:
 
 - an intent is denied, asked about or allowed by what the documents say of it, and by nothing else;
 - violations of form always deny; violations that the screen saw deny under `screen: {mode: refuse}`;
-- nothing here does IO: findings of the screen come in as an argument;
+- rules tighten: those that apply come in with the stack, and votes of other deciders are only ever added;
+- nothing here does IO: findings of the screen and the votes of deciders come in as arguments;
 - equal decisions are one decision, so that what follows from it alone can be kept with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Literal
 
+from licet.applying import NONE_APPLIED, Applied, Hit, applied_to, inferred
 from licet.contract import Control, Evidence, Level
 from licet.opening import opened
 from licet.plan import Opened
 from licet.policy import PolicyStack
-from licet.policy.patterns import Effect, canonical_target
+from licet.policy.facts import CallFacts, Facts
+from licet.policy.parts import DEFAULT_APPROVAL, Approval
+from licet.policy.patterns import Effect
+from licet.policy.rule import Rule
 from licet.request import RUN, Action, Intent, NormalizedRequest, ScreenReport, Violation
 from licet.rules import LANGUAGE, SEVERITY, By, Rules, Vote, includes
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer for one intent."""
+    """The answer for one intent; `demands` are the approvals that an intent needs which is asked about."""
 
     intent: Intent
     effect: Effect
     by: tuple[By, ...]
     reason: str
+    demands: tuple[Approval, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """What another decider says of a request: `decider` and its `policy_digest` name who, and under what.
+
+    `effect` None abstains. There is no way to say `allow`: a ballot only tightens.
+    """
+
+    decider: str
+    effect: Literal["ask", "deny"] | None
+    reason: str
+    policy_digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What a bound with `mode: dry_run` would have decided; `verdicts` are those that would differ."""
+
+    document: str
+    effect: Effect
+    verdicts: tuple[Verdict, ...]
+    hits: tuple[Hit, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +69,10 @@ class Decision:
 
     `effect` is about permission alone. `violations` is all that was found, `refusals` the part that
     denies. `opened` is what a sandbox may open at most, once the decision is allowed or approved. `wanted`
-    are the actions that declared or inferred intents need a backend to be able to open.
+    are the actions that declared or inferred intents need a backend to be able to open. `hits` are the rules
+    that apply, `pending` those that wait for the arguments of a call, `demands` all approvals that are needed
+    if `effect` is ask. `rehearsals` and `ballots` tell what documents that only rehearse, and other deciders
+    said; the ballots count, the rehearsals don't. `call` is what is decided, if that is one call of a tool.
     """
 
     effect: Effect
@@ -51,16 +84,40 @@ class Decision:
     required: Mapping[Control, Level]
     evidence: Evidence
     policy_digest: str
+    hits: tuple[Hit, ...] = ()
+    pending: tuple[Rule, ...] = ()
+    demands: tuple[Approval, ...] = ()
+    rehearsals: tuple[Rehearsal, ...] = ()
+    ballots: tuple[Ballot, ...] = ()
+    call: CallFacts | None = None
 
 
-def decide(request: NormalizedRequest, stack: PolicyStack, report: ScreenReport) -> Decision:
-    """Decide `request` under `stack`, with what the screen reported."""
-    inferred = tuple(_inferred(report.intents, request.workdir))
+def decide(
+    request: NormalizedRequest,
+    stack: PolicyStack,
+    report: ScreenReport,
+    applied: Applied = NONE_APPLIED,
+) -> Decision:
+    """Decide `request` under `stack`, with what the screen reported.
+
+    `stack` has the rules in it that `applied` names.
+    """
+    seen = tuple(inferred(report.intents, request.workdir))
     # entries that name the working directory are resolved on disk, which can change between two requests
     judge = _judge.__wrapped__ if stack.names_workdir else _judge
-    judged = judge(stack, request.workdir, request.intents, inferred, tuple(request.tools))
+    judged = judge(stack, request.workdir, request.intents, seen, tuple(request.tools), applied.pending)
     required = tuple(request.requirements.items())
-    return _decision(stack, judged, required, request.violations, report.violations)
+    return _decision(stack, judged, required, request.violations, report.violations, applied)
+
+
+def tightened(decision: Decision, ballots: Sequence[Ballot]) -> Decision:
+    """`decision` with the votes of other deciders counted in: the most severe answer is the answer."""
+    effects: list[Effect] = [decision.effect, *(one.effect for one in ballots if one.effect is not None)]
+    worst = max(effects, key=SEVERITY.__getitem__)
+    demands = decision.demands
+    if any(one.effect == "ask" for one in ballots):
+        demands = tuple(dict.fromkeys((*demands, DEFAULT_APPROVAL)))
+    return replace(decision, effect=worst, demands=demands, ballots=tuple(ballots))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +126,7 @@ class _Judged:
     verdicts: tuple[Verdict, ...]
     opened: Opened
     wanted: frozenset[Action]
+    demands: tuple[Approval, ...]
 
 
 @lru_cache(maxsize=256)
@@ -78,6 +136,7 @@ def _decision(
     required: tuple[tuple[Control, Level], ...],
     of_form: tuple[Violation, ...],
     seen: tuple[Violation, ...],
+    applied: Applied,
 ) -> Decision:
     violations = (*of_form, *seen)
     refusals = violations if stack.screen_mode == "refuse" else of_form
@@ -91,6 +150,9 @@ def _decision(
         required=_strongest(stack.requirements, dict(required)),
         evidence=stack.evidence,
         policy_digest=stack.digest,
+        hits=applied.hits,
+        pending=applied.pending,
+        demands=judged.demands,
     )
 
 
@@ -99,25 +161,67 @@ def _judge(
     stack: PolicyStack,
     workdir: str,
     declared: tuple[Intent, ...] | None,
-    inferred: tuple[Intent, ...],
+    seen: tuple[Intent, ...],
     tools: tuple[str, ...],
+    pending: tuple[Rule, ...],
 ) -> _Judged:
     """Answer for every intent, and say what that opens; runs of one shape share the answer."""
     rules = Rules.of(stack, workdir)
-    verdicts = [_verdict(intent, rules.vote(intent)) for intent in (RUN, *(declared or ()))]
-    verdicts += [_verdict(intent, _vote_on_inferred(rules, intent, declared)) for intent in inferred]
+    verdicts = [_verdict(intent, rules.vote(intent), pending) for intent in (RUN, *(declared or ()))]
+    verdicts += [_verdict(intent, _vote_on_inferred(rules, intent, declared), pending) for intent in seen]
     permitted = [verdict.intent for verdict in verdicts if verdict.effect != "deny"]
     openings = opened(rules, permitted, everything=declared is None, tools=tools)
     if declared is None:
         verdicts += _granted(rules, openings, permitted)
     wanted = frozenset(intent.action for intent in permitted if intent.action != "run")
-    return _Judged(_worst(verdicts), tuple(verdicts), openings, wanted)
+    return _Judged(_worst(verdicts), tuple(verdicts), openings, wanted, _demands(verdicts, stack))
 
 
-def decide_call(name: str, stack: PolicyStack, workdir: str, line: int | None = None) -> Verdict:
-    """Decide one tool call, at the moment when it happens."""
-    intent = Intent("tool", name, "declared", line, "call")
-    return _verdict(intent, Rules.of(stack, workdir).vote(intent))
+def decide_call(facts: Facts, stack: PolicyStack, line: int | None = None) -> Decision:
+    """Decide the call of a tool that `facts` hold, at the moment when it happens."""
+    call = facts.call
+    assert call is not None
+    intent = Intent("tool", call.tool, "declared", line, "call")
+    plain = stack.loaded or stack
+    applied = applied_to(plain, facts)
+    concerned = tuple(hit for hit in applied.hits if hit.rule.matches_tool(call.tool))
+    rules = Rules.of(plain.applying(tuple(hit.rule for hit in concerned)), facts.request.workdir)
+    verdict = _verdict(intent, rules.vote(intent))
+    demands: tuple[Approval, ...] = ()
+    if verdict.effect == "ask":
+        demands = tuple(dict.fromkeys((*verdict.demands, *_besides(applied.rules))))
+    return Decision(
+        effect=verdict.effect,
+        verdicts=(verdict,),
+        violations=(),
+        refusals=(),
+        opened=Opened(),
+        wanted=frozenset(),
+        required={},
+        evidence=stack.evidence,
+        policy_digest=stack.digest,
+        hits=concerned,
+        demands=demands,
+        call=call,
+    )
+
+
+def verdict_of(intent: Intent, rules: Rules) -> Verdict:
+    """The answer for one intent by itself."""
+    return _verdict(intent, rules.vote(intent))
+
+
+def _demands(verdicts: Iterable[Verdict], stack: PolicyStack) -> tuple[Approval, ...]:
+    """Every approval that is needed, equal ones once; a rule that applies may demand one beside others."""
+    asked = [v.demands for v in verdicts if v.effect == "ask" and v.intent.when == "start"]
+    if not asked:
+        return ()
+    return tuple(dict.fromkeys((*(demand for demands in asked for demand in demands), *_besides(stack.hits))))
+
+
+def _besides(rules: Iterable[Rule]) -> Iterator[Approval]:
+    """What rules that apply demand whoever asks, since they themselves ask about nothing."""
+    return (rule.approval for rule in rules if rule.approval is not None and not rule.ask)
 
 
 def _worst(verdicts: Iterable[Verdict]) -> Effect:
@@ -125,22 +229,18 @@ def _worst(verdicts: Iterable[Verdict]) -> Effect:
     return max(at_start, key=SEVERITY.__getitem__)
 
 
-def _verdict(intent: Intent, vote: Vote) -> Verdict:
+def _verdict(intent: Intent, vote: Vote, pending: Sequence[Rule] = ()) -> Verdict:
     if intent.target is None and vote.effect == "allow" and intent.action in ("read", "write", "network"):
         intent = replace(intent, when="access")
-    return Verdict(intent, vote.effect, vote.by, vote.reason)
-
-
-def _inferred(intents: Sequence[Intent], workdir: str) -> Iterable[Intent]:
-    """Inferred intents in canonical form; a target that can't be made canonical counts as unknown."""
-    for intent in intents:
-        try:
-            target = (
-                canonical_target(intent.action, intent.target or "", base=workdir) if intent.target else None
+    reason = vote.reason
+    if intent.action == "tool" and vote.effect != "deny":
+        target = intent.target
+        waiting = [rule.id for rule in pending if target and rule.matches_tool(target)]
+        if waiting:
+            reason += (
+                f"; {' and '.join(f'`{name}`' for name in waiting)} will look at the arguments of each call"
             )
-        except ValueError:
-            target = None
-        yield replace(intent, target=target, source="inferred")
+    return Verdict(intent, vote.effect, vote.by, reason, vote.demands)
 
 
 def _vote_on_inferred(rules: Rules, intent: Intent, declared: Sequence[Intent] | None) -> Vote:

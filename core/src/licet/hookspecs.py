@@ -14,7 +14,9 @@ import pluggy
 
 if TYPE_CHECKING:
     from licet.backend import Backend
+    from licet.decide import Ballot, Decision
     from licet.record import AuditLog, AuditReader
+    from licet.request import NormalizedRequest
     from licet.settings import Settings
     from licet.state import StateDirectory
 
@@ -30,6 +32,11 @@ def licet_backends() -> Sequence[Backend]:  # type: ignore[empty-body]
 @hookspec
 def licet_policy_packs() -> Mapping[str, Path]:  # type: ignore[empty-body]
     """Return the policy packs of this plugin, name to file, which policies name as `licet:NAME`."""
+
+
+@hookspec
+def licet_decide(request: NormalizedRequest, decision: Decision) -> Sequence[Ballot]:  # type: ignore[empty-body]
+    """Return further votes on a decision, or on one call of a tool where `decision.call` holds one."""
 
 
 @hookspec(firstresult=True)

@@ -12,22 +12,27 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import ipaddress
-import socket
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, Literal
 
-from licet import bodies, values
+from licet import bodies, connecting, values
 from licet.backend import Access, GuestError, Reply, Target, Termination, ToolCall
-from licet.decide import Verdict, decide_call
-from licet.hosts import Endpoint, canonical_host, is_public
+from licet.conclude import why_denied
+from licet.decide import Decision, decide_call, tightened
+from licet.hosts import Endpoint, canonical_host
 from licet.output import BoundedSink
 from licet.paths import PATH_MAX
 from licet.plan import ExecutionPlan
-from licet.policy import PolicyStack
-from licet.request import NormalizedRequest
+from licet.policy import PolicyDocument, PolicyStack
+from licet.policy.facts import CallFacts
+from licet.policy.patterns import denies_address
+from licet.policy.rule import Rule
+from licet.policy.signatures import Signature, bind, of_callable
+from licet.prepare import Deciders, Prepared
 from licet.result import Output, ToolCallMade
 from licet.trail import Trail
 
@@ -43,10 +48,10 @@ class RunHost:
     def __init__(
         self,
         plan: ExecutionPlan,
-        request: NormalizedRequest,
-        stack: PolicyStack,
+        prepared: Prepared,
         trail: Trail,
         digest: Digest,
+        deciders: Deciders | None = None,
     ) -> None:
         limits = plan.limits
         self._stdout = BoundedSink(limits.stdout or 0)
@@ -54,8 +59,8 @@ class RunHost:
         self.tool_calls: list[ToolCallMade] = []
         self.accesses = 0
         self._plan = plan
-        self._request = request
-        self._stack = stack
+        self._prepared = prepared
+        self._deciders = deciders
         self._trail = trail
         self._digest = digest
         self._sequence = 0
@@ -98,19 +103,32 @@ class RunHost:
         """Connect to a target that the plan opens, by the one address that was checked.
 
         Raises:
-            PermissionError: the plan does not open the target, or it resolves to a private address.
+            PermissionError: the plan does not open the target, or an address behind it is not to be reached.
             OSError: it can't be resolved or reached.
         """
         allowed = False
         try:
             wanted = Endpoint(canonical_host(target.host), target.port)
             allowed = self._plan.opened.opens("network", str(wanted))
+        except ValueError as problem:
+            raise PermissionError(str(problem)) from None
         finally:
             self._trail.step("access", {"action": "network", "target": str(target), "allowed": allowed})
             await self._trail.commit()
         if not allowed:
             raise PermissionError(f"`{wanted}` is not opened by this run's policy")
-        return await _connect(wanted, named=str(wanted) in self._plan.opened.network)
+        return await connecting.connect(
+            wanted,
+            opens=lambda address: self._plan.opened.opens("network", str(address)),
+            denies=self._denies,
+            patience=min(connecting.PATIENCE_S, self._plan.limits.wall_time or connecting.PATIENCE_S),
+        )
+
+    def _denies(self, address: Endpoint) -> bool:
+        stack = self._prepared.stack
+        parts: tuple[PolicyDocument | Rule, ...] = (*stack.documents, *stack.hits)
+        entries = (entry for part in parts for entry in part.deny)
+        return any(denies_address(entry, address) for entry in entries)
 
     async def call(self, call: ToolCall) -> Reply:
         """Decide, record, perform and record one tool call."""
@@ -124,29 +142,42 @@ class RunHost:
         except ValueError as problem:
             return Reply(error=GuestError("TypeError", f"the arguments of `{name}` can't cross: {problem}"))
         digest = self._digest("call", f"{self._plan.plan_digest}\0{sequence}\0{name}\0{arguments}".encode())
-        verdict = decide_call(name, self._stack, self._request.workdir, call.line)
+        try:
+            decision = await self._decide(call)
+        except ValueError as problem:
+            return Reply(error=GuestError("TypeError", f"{name}() {problem}"))
         began = time.monotonic()
-        body = {"sequence": sequence, "tool": name, "call_digest": digest, "verdict": bodies.verdict(verdict)}
+        body = {"sequence": sequence, "tool": name, "call_digest": digest, **bodies.call(decision)}
         self._trail.step("tool_call", body, phase="before")
         await self._trail.commit()
-        reply, outcome = await self._perform(call, verdict)
-        made = ToolCallMade(sequence, name, digest, verdict.effect, outcome, time.monotonic() - began)
+        reply, outcome = await self._perform(call, decision)
+        made = ToolCallMade(sequence, name, digest, decision.effect, outcome, time.monotonic() - began)
         self.tool_calls.append(made)
         self._trail.step("tool_call", {"sequence": sequence, "tool": name, "outcome": outcome}, phase="after")
         await self._trail.commit()
         return reply
 
-    async def _perform(self, call: ToolCall, verdict: Verdict) -> tuple[Reply, str]:
-        if verdict.effect != "allow":
-            why = (
-                verdict.reason
-                if verdict.effect == "deny"
-                else "it needs an approval, and nobody can give one"
-            )
-            return Reply(
-                error=GuestError("PermissionError", f"`{verdict.intent}` is denied: {why}")
-            ), "denied"
-        handler = self._request.tools.get(call.name)
+    async def _decide(self, call: ToolCall) -> Decision:
+        """Decide a call as of now.
+
+        Raises:
+            ValueError: its arguments don't fit the tool's signature.
+        """
+        request, stack = self._prepared.request, self._prepared.stack
+        handler = request.tools.get(call.name)
+        signature = signature_of(call.name, stack, handler)
+        args = bind(signature, call.args, call.kwargs) if signature else dict(call.kwargs)
+        made = CallFacts(call.name, args, signature)
+        facts = replace(self._prepared.facts, at=datetime.now(UTC), call=made)
+        decision = decide_call(facts, stack, call.line)
+        if self._deciders is None:
+            return decision
+        return tightened(decision, await asyncio.to_thread(self._deciders, request, decision))
+
+    async def _perform(self, call: ToolCall, decision: Decision) -> tuple[Reply, str]:
+        if decision.effect != "allow":
+            return Reply(error=GuestError("PermissionError", why_denied(decision))), "denied"
+        handler = self._prepared.request.tools.get(call.name)
         if handler is None:
             return Reply(error=GuestError("NameError", f"name '{call.name}' is not defined")), "unknown tool"
         try:
@@ -158,28 +189,19 @@ class RunHost:
         return Reply(value=value), "returned"
 
 
+def signature_of(tool: str, stack: PolicyStack, handler: Callable[..., Any] | None) -> Signature | None:
+    """What the policy, or else Python, says that a tool takes; None if neither knows."""
+    if (declared := stack.tools.get(tool)) is not None:
+        return declared
+    try:
+        return of_callable(handler) if handler is not None else None
+    except ValueError:
+        return None
+
+
 async def _invoke(handler: Callable[..., Any], call: ToolCall) -> Any:
     """Call a tool where it belongs: async ones on this loop, others on a thread."""
     if inspect.iscoroutinefunction(handler):
         return await handler(*call.args, **call.kwargs)
     value = await asyncio.to_thread(handler, *call.args, **call.kwargs)
     return await value if inspect.isawaitable(value) else value
-
-
-async def _connect(wanted: Endpoint, *, named: bool) -> int:
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(wanted.host, wanted.port, type=socket.SOCK_STREAM)
-    addresses = [ipaddress.ip_address(entry[4][0]) for entry in found]
-    is_literal = wanted.host in {str(address) for address in addresses}
-    if not all(map(is_public, addresses)) and not (named and is_literal):
-        raise PermissionError(
-            f"`{wanted}` resolves to an address that is not public; name that address itself"
-        )
-    family, kind, protocol, _, address = found[0]
-    connection = socket.socket(family, kind, protocol)
-    try:
-        connection.setblocking(False)
-        await loop.sock_connect(connection, address)
-        return connection.detach()
-    finally:
-        connection.close()

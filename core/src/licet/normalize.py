@@ -16,6 +16,7 @@ import keyword
 import os.path
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -103,6 +104,35 @@ def normalize(
     )
 
 
+def lowered(request: NormalizedRequest, allowed: Limits, digest: Digest) -> NormalizedRequest:
+    """`request` with its limits lowered to `allowed`, which a rule that applies to it asked for."""
+    effective = request.limits.stated()
+    changes: list[Change] = []
+    for name, bound in allowed.stated().items():
+        if name not in effective or effective[name] > bound:
+            changes.append(Change(f"limits.{name}", effective.get(name), bound, "a rule allows no more"))
+            effective[name] = bound
+    if not changes:
+        return request
+    limits = Limits(**effective)
+    return replace(
+        request,
+        limits=limits,
+        changes=(*request.changes, *changes),
+        violations=(*request.violations, *_oversized(request, limits)),
+        digests=replace(request.digests, limits=digest("limits", _limits_spelled(limits))),
+    )
+
+
+def _oversized(request: NormalizedRequest, limits: Limits) -> Iterator[Violation]:
+    """What was within the limits before a rule lowered them."""
+    known = {violation.code for violation in request.violations}
+    if "code_too_large" not in known and request.code_bytes > (limits.code or 0):
+        yield _code_too_large(request.code_bytes, limits)
+    if "stdin_too_large" not in known and len(request.stdin) > (limits.stdin or 0):
+        yield _stdin_too_large(len(request.stdin), limits)
+
+
 def _limits(asked: Limits, allowed: Limits, changes: list[Change]) -> Limits:
     lower = asked.stated()
     if not lower:
@@ -126,14 +156,7 @@ def _code(raw: str | bytes, limits: Limits, changes: list[Change], violations: l
     allowed = limits.code or 0
     size = len(raw) if isinstance(raw, bytes) else len(_bytes(raw))
     if size > allowed:
-        violations.append(
-            Violation(
-                "code_too_large",
-                None,
-                f"the code has {size} bytes, the limit `code` is {allowed}",
-                "send less code, or ask for a higher limit `code`",
-            )
-        )
+        violations.append(_code_too_large(size, limits))
         raw = raw[:0]
     text = _decoded(raw)
     if text.startswith("\ufeff"):
@@ -144,6 +167,11 @@ def _code(raw: str | bytes, limits: Limits, changes: list[Change], violations: l
         changes.append(Change("code", "carriage returns", "line feeds", "code has one kind of line end"))
     violations.extend(_form(text))
     return text
+
+
+def _code_too_large(size: int, limits: Limits) -> Violation:
+    message = f"the code has {size} bytes, the limit `code` is {limits.code or 0}"
+    return Violation("code_too_large", None, message, "send less code, or ask for a higher limit `code`")
 
 
 def _decoded(raw: str | bytes) -> str:
@@ -188,10 +216,14 @@ def _stdin(raw: str | bytes, limits: Limits, violations: list[Violation]) -> byt
     data = _bytes(raw) if isinstance(raw, str) else raw
     allowed = limits.stdin or 0
     if len(data) > allowed:
-        message = f"standard input has {len(data)} bytes, the limit `stdin` is {allowed}"
-        violations.append(Violation("stdin_too_large", None, message, "send less, or ask for a higher limit"))
+        violations.append(_stdin_too_large(len(data), limits))
         return b""
     return data
+
+
+def _stdin_too_large(size: int, limits: Limits) -> Violation:
+    message = f"standard input has {size} bytes, the limit `stdin` is {limits.stdin or 0}"
+    return Violation("stdin_too_large", None, message, "send less, or ask for a higher limit")
 
 
 def _environment(

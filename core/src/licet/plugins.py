@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,14 +21,32 @@ import pluggy
 
 from licet import hookspecs
 from licet.backend import Backend
+from licet.decide import Ballot, Decision
 from licet.errors import AuditUnavailable, LicetError
+from licet.output import bounded
 from licet.record import AuditLog, AuditReader
+from licet.request import NormalizedRequest
 from licet.settings import Settings
 from licet.state import StateDirectory
 
 GROUP = "licet"
 
 T = TypeVar("T")
+
+
+def _ballots(implementation: Any, request: NormalizedRequest, decision: Decision) -> Sequence[Ballot]:
+    name = implementation.plugin_name
+    try:
+        given = {"request": request, "decision": decision}
+        answer = implementation.function(**{each: given[each] for each in implementation.argnames})
+        ballots = tuple(answer if answer is not None else ())
+        for one in ballots:
+            if not isinstance(one, Ballot) or one.effect not in (None, "ask", "deny"):
+                raise TypeError(f"it voted `{bounded(str(one), 200)}`, which is no ballot")
+    except (Exception, SystemExit) as problem:  # nobody knows what it would have said
+        reason = f"the decider `{name}` failed: {type(problem).__name__}: {bounded(str(problem), 500)}"
+        return (Ballot(name, "deny", reason),)
+    return tuple(replace(one, decider=name) for one in ballots)
 
 
 class Plugins:
@@ -81,6 +100,19 @@ class Plugins:
         """All policy packs by name."""
         found = [item for result in self._each("licet_policy_packs", dict) for item in result.items()]
         return dict(self._unique("policy pack", found))
+
+    @property
+    def has_deciders(self) -> bool:
+        """Whether any plugin votes on decisions."""
+        return bool(self._manager.hook.licet_decide.get_hookimpls())
+
+    def ballots(self, request: NormalizedRequest, decision: Decision) -> tuple[Ballot, ...]:
+        """The vote of every decider; one that fails, or answers anything else, votes to deny."""
+        return tuple(
+            ballot
+            for implementation in self._manager.hook.licet_decide.get_hookimpls()
+            for ballot in _ballots(implementation, request, decision)
+        )
 
     def audit_log(self, state: StateDirectory) -> AuditLog:
         """The durable log.

@@ -6,6 +6,7 @@ Rules this module keeps:
 - what the root does not allow is denied; a bound that mentions an action in `allow` or `ask` denies all
   that it omits of it, and abstains where it is silent;
 - licet's own state is never grantable;
+- a rule that applies denies or asks beside the documents, and mentions nothing: it can't allow;
 - an excepted sub-path is left out like a denied one: it masks a larger intent instead of refusing it.
 """
 
@@ -16,7 +17,9 @@ from dataclasses import dataclass
 from licet import paths
 from licet.hosts import with_meets
 from licet.policy import Pattern, PolicyDocument, PolicyStack
+from licet.policy.parts import Approval
 from licet.policy.patterns import Effect, network
+from licet.policy.rule import Rule
 from licet.request import TARGETLESS, Action, Intent
 
 SEVERITY: dict[Effect, int] = {"allow": 0, "ask": 1, "deny": 2}
@@ -40,26 +43,28 @@ class By:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """An answer, what gave it, and the sentence that says why."""
+    """An answer, what gave it, why, and for one that asks the approvals that it demands."""
 
     effect: Effect
     by: tuple[By, ...]
     reason: str
+    demands: tuple[Approval, ...] = ()
 
 
 @dataclass(frozen=True)
 class Rules:
-    """A stack with the working directory of one run put in."""
+    """A stack with the working directory of one run put in; `hits` are the rules that apply to it."""
 
     root: PolicyDocument
     bounds: tuple[PolicyDocument, ...]
     sealed: tuple[str, ...]
+    hits: tuple[Rule, ...] = ()
 
     @classmethod
     def of(cls, stack: PolicyStack, workdir: str) -> Rules:
         """Bind every entry of `stack` to `workdir`."""
         root, *bounds = (document.bind(workdir) for document in stack.documents)
-        return cls(root, tuple(bounds), stack.sealed)
+        return cls(root, tuple(bounds), stack.sealed, tuple(rule.bind(workdir) for rule in stack.hits))
 
     @property
     def documents(self) -> tuple[PolicyDocument, ...]:
@@ -67,7 +72,7 @@ class Rules:
         return (self.root, *self.bounds)
 
     def vote(self, intent: Intent) -> Vote:
-        """The most severe answer of all documents."""
+        """The most severe answer of all documents and of the rules that apply."""
         if intent.target is None and intent.action not in TARGETLESS:
             return self._vote_on_unknown(intent.action)
         if (seal := self._seal_over(intent)) is not None:
@@ -75,15 +80,17 @@ class Rules:
             return Vote("deny", by, f"`{seal}` belongs to licet itself and is never opened")
         answers = [_answer_of_root(self.root, intent)]
         answers += [answer for bound in self.bounds if (answer := _answer_of_bound(bound, intent))]
+        answers += [answer for rule in self.hits if (answer := _answer_of_rule(rule, intent))]
         worst = max((answer.effect for answer in answers), key=SEVERITY.__getitem__)
         hits = [answer for answer in answers if answer.effect == worst]
-        return Vote(worst, tuple(by for hit in hits for by in hit.by), hits[0].reason)
+        demands = (demand for hit in hits for demand in hit.demands)
+        deciding = tuple(by for hit in hits for by in hit.by)
+        return Vote(worst, deciding, hits[0].reason, tuple(dict.fromkeys(demands)))
 
     def points(self, action: Action) -> set[str]:
         """Every target at which an answer can change: what entries name or except, and what hosts share."""
-        entries = [
-            entry for document in self.documents for entry in document.entries if entry.action == action
-        ]
+        parts: tuple[PolicyDocument | Rule, ...] = (*self.documents, *self.hits)
+        entries = [entry for part in parts for entry in part.entries if entry.action == action]
         named = {
             target for entry in entries for target in (entry.target, *entry.excepts) if target is not None
         }
@@ -131,7 +138,20 @@ def _answer_of_root(document: PolicyDocument, intent: Intent) -> Vote:
     return _omitted(document, intent, "nothing allows it")
 
 
+def _answer_of_rule(rule: Rule, intent: Intent) -> Vote | None:
+    groups: tuple[tuple[Effect, tuple[Pattern, ...]], ...] = (("deny", rule.deny), ("ask", rule.ask))
+    for effect, entries in groups:
+        if any(entry.action == intent.action and entry.covers(intent.target) for entry in entries):
+            by = By(rule.where.file, rule.where.line, rule.id)
+            demands = (rule.approval,) if effect == "ask" and rule.approval else ()
+            return Vote(effect, (by,), f"the rule `{rule.id}` ({by}) {_VERB[effect]} it", demands)
+    return None
+
+
 def _answer_of_bound(document: PolicyDocument, intent: Intent) -> Vote | None:
+    if intent.action == "tool" and document.tools is not None and intent.target not in document.tools:
+        by = (By(document.file, 0, "tools"),)
+        return Vote("deny", by, f"the bound `{document.name or document.file}` does not list it in `tools`")
     if (answer := _stated(document, intent)) is not None:
         return answer
     if not document.mentions(intent.action):
@@ -146,7 +166,8 @@ def _stated(document: PolicyDocument, intent: Intent) -> Vote | None:
             map(by_entry, (e for e in _of(document, intent.action, effect) if e.covers(intent.target)))
         )
         if hits:
-            return Vote(effect, hits, f"{hits[0]} {_VERB[effect]} it")
+            demands = (document.demands,) if effect == "ask" else ()
+            return Vote(effect, hits, f"{hits[0]} {_VERB[effect]} it", demands)
     return None
 
 

@@ -2,7 +2,9 @@
 
 Rules this module keeps:
 
-- normalize → decide → select → authorize → seal → execute, each from the values before it;
+- prepare (normalize → decide → select) → authorize → seal → execute, each from the values before it;
+- the clock is read once a run, and one policy holds from its beginning to its end; the next run has the
+  policy that the files say by then;
 - what the chosen backend has not proved here is attacked first; then the choice is made again;
 - nothing runs before its decision and its `before` record are durable; the `result` record follows;
 - `run` never raises for what the code or the policy did; a malformed request raises `InvalidRequest`.
@@ -16,6 +18,7 @@ import os
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -26,28 +29,25 @@ from licet import plan as plans
 from licet import state as states
 from licet.approval import authorize
 from licet.backend import Backend, Outcome, Termination
-from licet.conclude import Prepared
 from licet.contract import Control
-from licet.decide import Decision, decide
 from licet.digests import HostDigest, no_digest
 from licet.errors import AuditUnavailable, BackendError, LaunchFailed, UsageError
 from licet.evidence import Attestor
 from licet.host import Digest, RunHost
 from licet.logbook import Gaps, Logbook
-from licet.normalize import normalize
 from licet.output import bounded
 from licet.plan import ExecutionPlan
 from licet.plugins import Plugins
-from licet.policy import MANAGED, PolicySource, PolicyStack, load_stack
+from licet.policy import MANAGED, LivePolicy, PolicySource, PolicyStack
 from licet.portal import Portal
+from licet.prepare import Prepared, choose_again, prepare
 from licet.probe.results import Progress
 from licet.record import AuditLog, Kind, UnavailableLog
-from licet.report import Explanation, explain
-from licet.request import CodeNeeds, ExecutionRequest, NormalizedRequest, Violation, as_request
+from licet.report import Explanation
+from licet.request import ExecutionRequest, as_request
 from licet.result import ExecutionResult
 from licet.running import Running
-from licet.screen import screen
-from licet.select import Chosen, Offer, select
+from licet.select import Chosen, Offer
 from licet.settings import Settings, directory_of, settings_beside
 from licet.trail import Trail
 from licet.ulid import new_run_id
@@ -94,8 +94,9 @@ class Runtime:
         self.state_path = self.settings.state_beside(beside)
         self.plugins = Plugins(self.settings)
         source = PolicySource(self.plugins.packs(), managed, self.settings.may_pass)
-        self.stack: PolicyStack = load_stack(name, source, sealed=self._sealed())
+        self._policy = LivePolicy(name, source, sealed=self._sealed())
         self.backends = tuple(backends) if backends is not None else self.plugins.backends()
+        self._deciders = self.plugins.ballots if self.plugins.has_deciders else None
         self._by_name = {backend.describe().name: backend for backend in self.backends}
         if len(self._by_name) < len(self.backends):
             raise UsageError("two of these backends have one name", advice="give each a name of its own")
@@ -111,6 +112,11 @@ class Runtime:
     def from_policy(cls, policy: str | os.PathLike[str], **options: Any) -> Runtime:
         """A runtime under the policy file (or pack) `policy`; options as for `Runtime`."""
         return cls(policy, **options)
+
+    @property
+    def stack(self) -> PolicyStack:
+        """The policy in force now: what its files say, or said before they could no longer be used."""
+        return self._policy.current()
 
     def offers(self) -> tuple[Offer, ...]:
         """Every backend, its contract as the receipts of this host have it; attacks nothing."""
@@ -142,15 +148,16 @@ class Runtime:
         except AuditUnavailable as problem:
             keyless = problem
         digest = no_digest if keyless else self._digest
-        if len(asked.code) < _LARGE_CODE:
-            prepared = self._prepare(asked, digest)
+        stack = self._policy.at_once() or await asyncio.to_thread(self._policy.current)
+        if len(asked.code) < _LARGE_CODE and self._deciders is None:
+            prepared = self._prepare(asked, digest, stack)
         else:
-            prepared = await asyncio.to_thread(self._prepare, asked, digest)
+            prepared = await asyncio.to_thread(self._prepare, asked, digest, stack)
         with self._running.one():
             return await self._run(prepared, UnavailableLog(keyless) if keyless else self._logbook.current())
 
     async def _run(self, prepared: Prepared, log: AuditLog) -> ExecutionResult:
-        with self._trail(log) as trail:
+        with self._trail(log, prepared.stack) as trail:
             try:
                 return await self._recorded(prepared, trail)
             except AuditUnavailable as problem:
@@ -236,43 +243,30 @@ class Runtime:
     ) -> None:
         await self.aclose()
 
-    def _prepare(self, asked: ExecutionRequest, digest: Digest) -> Prepared:
-        """The pure stages: normalize → screen → decide → select."""
-        request = normalize(
+    def _prepare(self, asked: ExecutionRequest, digest: Digest, stack: PolicyStack | None = None) -> Prepared:
+        return prepare(
             asked,
-            self.stack,
+            stack or self.stack,
+            self.offers(),
+            at=datetime.now(UTC),
             directory=paths.current_directory(),
             host_environment=os.environ,
             digest=digest,
+            deciders=self._deciders,
         )
-        seen = screen(request.code, denied_modules=self.stack.denied_modules)
-        decision = decide(request, self.stack, seen)
-        needs = seen.needs if seen.syntax_error is None else CodeNeeds()
-        return self._select(request, decision, needs, seen.syntax_error)
-
-    def _select(
-        self,
-        request: NormalizedRequest,
-        decision: Decision,
-        needs: CodeNeeds,
-        syntax_error: Violation | None = None,
-    ) -> Prepared:
-        selection = select(request, decision, needs, self.stack, self.offers())
-        explanation = explain(decision, selection, syntax_error)
-        return Prepared(request, decision, needs, selection, explanation, syntax_error)
 
     async def _proved(self, prepared: Prepared, trail: Trail) -> Prepared:
         """Attack what the chosen backend has not proved here, and choose again, until nothing is missing."""
         while (chosen := prepared.selection.chosen) is not None and chosen.missing:
             backend = self._by_name[chosen.descriptor.name]
             await self._attestor.ensure(backend, chosen.missing, TrailWitness(trail, self._progress))
-            prepared = self._select(prepared.request, prepared.decision, prepared.needs)
+            prepared = choose_again(prepared, self.offers())
         return prepared
 
     async def _recorded(self, prepared: Prepared, trail: Trail) -> ExecutionResult:
         """Record, prove, authorize, seal and execute."""
-        trail.step("request", bodies.request(prepared.request))
-        trail.step("decision", bodies.decision(prepared.decision, self.stack))
+        trail.step("request", bodies.request(prepared))
+        trail.step("decision", bodies.decision(prepared.decision, prepared.stack))
         refusal = conclude.refusal(prepared)
         if refusal is None:
             try:
@@ -291,7 +285,7 @@ class Runtime:
         chosen = prepared.selection.chosen
         assert chosen is not None
         plan = self._plan(prepared, chosen, trail.run_id)
-        host = RunHost(plan, prepared.request, self.stack, trail, self._digest)
+        host = RunHost(plan, prepared, trail, self._digest, self._deciders)
         trail.step("execution", bodies.execution(plan, chosen), phase="before")
         try:
             await trail.commit()
@@ -316,7 +310,7 @@ class Runtime:
                 opened=chosen.opened,
                 contract=chosen.descriptor.sandbox_enforcement_contract,
                 plan_digest=chosen.plan_digest,
-                policy_class=self.stack.digest,
+                policy_class=prepared.stack.digest,
                 tenant=request.subject.tenant,
             )
         )
@@ -362,7 +356,7 @@ class Runtime:
     async def _attacking(self) -> AsyncIterator[TrailWitness]:
         """Around attacks that have a trail of their own."""
         log = self._logbook.current()
-        with self._running.one(), self._trail(log, span=telemetry.VERIFY) as trail:
+        with self._running.one(), self._trail(log, self.stack, span=telemetry.VERIFY) as trail:
             try:
                 yield TrailWitness(trail, self._progress)
             except asyncio.CancelledError:
@@ -372,8 +366,8 @@ class Runtime:
                 if trail.log_failed:
                     await self._logbook.give_up(log)
 
-    def _trail(self, log: AuditLog, span: str = telemetry.RUN) -> Trail:
-        best_effort = self.stack.audit_mode == "best_effort"
+    def _trail(self, log: AuditLog, stack: PolicyStack, span: str = telemetry.RUN) -> Trail:
+        best_effort = stack.audit_mode == "best_effort"
         return Trail(log, new_run_id(), best_effort=best_effort, gaps=self._gaps, span=span)
 
     def _open_log(self) -> AuditLog:

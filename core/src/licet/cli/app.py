@@ -6,11 +6,11 @@ import contextlib
 import gc
 import logging
 from collections.abc import Sequence
-from importlib import import_module
 
 import click
 
 from licet.cli import streams
+from licet.cli.lazily import LazyGroup
 from licet.cli.terminal import fail, warn
 from licet.errors import LicetError, UsageError
 
@@ -27,21 +27,7 @@ _COMMANDS = {
 _GC_THRESHOLDS = (50_000, 20, 20)
 
 
-class _LazyGroup(click.Group):
-    """A group that imports a command's module only when the command is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        module, name = _COMMANDS[cmd_name]
-        command: click.Command = getattr(import_module(module), name)
-        return command
-
-
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, modules=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="licet", prog_name="licet")
 def licet() -> None:
     """Run Python that nobody has reviewed: policy decides, a sandbox enforces, a trail proves.

@@ -9,107 +9,79 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, GetPydanticSchema, ValidationError, ValidationInfo, field_validator
+from pydantic_core import core_schema
 
-from licet.contract import Control, Evidence, Level
 from licet.errors import InvalidPolicy, Position
+from licet.policy.conditions import check_calls
+from licet.policy.parts import DEFAULT_APPROVAL, Approval, AuditPolicy, SandboxPolicy, ScreenPolicy, Strict
 from licet.policy.patterns import Effect, Pattern, parse
+from licet.policy.problems import explain, unknown
+from licet.policy.references import PACK_PREFIX, Reference, reference
+from licet.policy.rule import Rule, parse_rules, refuse_repetition
+from licet.policy.signatures import Signature, parse_tools
 from licet.policy.yaml import Fields, Items
 from licet.request import Limits
 
-PACK_PREFIX = "licet:"
-
 RESERVED = {
-    "rules": "rules and conditions",
     "python": "packages and interpreters",
     "secrets": "secrets",
-    "tools": "declared tools",
-    "approval": "approvals",
     "session": "sessions",
     "clock": "the clock of a run",
     "random": "the randomness of a run",
-    "learn": "learning runs",
 }
 """Keys of the language that this version knows and refuses, with what they are for."""
 
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
-
-
-class ScreenModules(_Strict):
-    """Modules that code may not import."""
-
-    deny: tuple[str, ...] = ()
+# Values that a validator of the document has made of what stands there: nothing is left to validate.
+_MADE_HERE = GetPydanticSchema(lambda source, handler: core_schema.any_schema())
 
 
-class ScreenPolicy(_Strict):
-    """What the static screen does with what it finds: `refuse` denies, `report` only records."""
+class PolicyDocument(Strict):
+    """One file after `extends` was joined in. Order and repetition of entries mean nothing.
 
-    mode: Literal["refuse", "report"] | None = None
-    modules: ScreenModules = ScreenModules()
-
-
-class SandboxPolicy(_Strict):
-    """What is asked of a sandbox beyond what the decision itself asks for.
-
-    `only` None means every backend may be chosen; `prefer` ranks those that qualify.
+    `tools` None states nothing of tools. `learn` lets `licet run --learn` collect what a run would need.
     """
-
-    require: Mapping[Control, Level] = Field(default_factory=dict)
-    evidence: Evidence | None = None
-    only: tuple[str, ...] | None = None
-    prefer: tuple[str, ...] = ()
-
-    @field_validator("require")
-    @classmethod
-    def _demandable(cls, value: Mapping[Control, Level]) -> Mapping[Control, Level]:
-        for control, level in value.items():
-            if level not in (Level.partial, Level.enforced):
-                raise ValueError(f"`{control}` can be required as `partial` or `enforced`, not as `{level}`")
-        return value
-
-
-class AuditPolicy(_Strict):
-    """How the trail is kept: `required` runs nothing without it, `best_effort` records the gap."""
-
-    mode: Literal["required", "best_effort"] | None = None
-    content: Literal["digest", "kept"] | None = None
-
-
-class PolicyDocument(_Strict):
-    """One file after `extends` was joined in. Order and repetition of entries mean nothing."""
 
     file: str
     licet: Literal[1]
     name: str | None = None
     extends: str | None = None
-    within: tuple[str, ...] = ()
-    allow: tuple[Pattern, ...] = ()
-    ask: tuple[Pattern, ...] = ()
-    deny: tuple[Pattern, ...] = ()
+    within: Annotated[tuple[Reference, ...], _MADE_HERE] = ()
+    allow: Annotated[tuple[Pattern, ...], _MADE_HERE] = ()
+    ask: Annotated[tuple[Pattern, ...], _MADE_HERE] = ()
+    deny: Annotated[tuple[Pattern, ...], _MADE_HERE] = ()
     limits: Limits = Limits()
     env: Mapping[str, str] | None = None
     screen: ScreenPolicy = ScreenPolicy()
     sandbox: SandboxPolicy = SandboxPolicy()
+    approval: Approval = Approval()
     audit: AuditPolicy = AuditPolicy()
-    mode: Literal["enforce"] = "enforce"
+    tools: Annotated[Mapping[str, Signature] | None, _MADE_HERE] = None
+    rules: Annotated[tuple[Rule, ...], _MADE_HERE] = ()
+    learn: bool | None = None
+    mode: Literal["enforce", "dry_run"] = "enforce"
 
     @field_validator("allow", "ask", "deny", mode="before")
     @classmethod
     def _entries(cls, value: object, info: ValidationInfo) -> tuple[Pattern, ...]:
-        if not isinstance(value, list):
-            raise ValueError("expected a list of entries such as `read ./data`")
-        effect = cast("Effect", info.field_name)
-        places = value.places if isinstance(value, Items) else [(0, 0)] * len(value)
-        spots = (Position(_context(info).file, *place) for place in places)
-        return tuple(_entry(*one, effect, _context(info)) for one in zip(value, spots, strict=True))
+        return _context(info).entries(value, cast("Effect", info.field_name))
+
+    @field_validator("rules", mode="before")
+    @classmethod
+    def _rules(cls, value: object, info: ValidationInfo) -> tuple[Rule, ...]:
+        context = _context(info)
+        return parse_rules(value, context.file, context.entries)
+
+    @field_validator("tools", mode="before")
+    @classmethod
+    def _tools(cls, value: object, info: ValidationInfo) -> Mapping[str, Signature]:
+        return parse_tools(value, _context(info).file, _context(info).place("tools"))
 
     @field_validator("licet", mode="before")
     @classmethod
@@ -118,21 +90,14 @@ class PolicyDocument(_Strict):
             return value
         raise ValueError(f"this licet reads version 1, found `{value}`")
 
-    @field_validator("mode", mode="before")
-    @classmethod
-    def _mode(cls, value: object) -> object:
-        if value == "dry_run":
-            raise ValueError("`dry_run` is not yet supported")
-        return value
-
     @field_validator("within", mode="before")
     @classmethod
-    def _anchored(cls, value: object, info: ValidationInfo) -> object:
-        names = [value] if isinstance(value, str) else value
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ValueError("expected a file, or a list of files")
-        base = _context(info).base
-        return tuple(name if name.startswith(PACK_PREFIX) else str(base / name) for name in names)
+    def _references(cls, value: object, info: ValidationInfo) -> tuple[Reference, ...]:
+        context = _context(info)
+        items = value if isinstance(value, list) else [value]
+        places = items.places if isinstance(items, Items) else [context.places["within"]]
+        spots = (Position(context.file, *place) for place in places)
+        return tuple(reference(*one, context.base) for one in zip(items, spots, strict=True))
 
     @field_validator("extends")
     @classmethod
@@ -169,10 +134,15 @@ class PolicyDocument(_Strict):
         mine = [one for one in (*self.allow, *self.ask) if one.action == entry.action]
         return bool(mine) and entry.target is not None and not any(one.touches(entry.target) for one in mine)
 
-    @property
+    @cached_property
     def names_workdir(self) -> bool:
         """Whether the path word `workdir` stands in any entry."""
         return any(entry.names_workdir for entry in self.entries)
+
+    @cached_property
+    def demands(self) -> Approval:
+        """The approval that each asking entry of this document demands."""
+        return self.approval.over(DEFAULT_APPROVAL)
 
     def bind(self, workdir: str) -> PolicyDocument:
         """This document with the path word `workdir` standing for a directory."""
@@ -199,20 +169,46 @@ def build(tree: Any, *, file: str, base: Path) -> PolicyDocument:
         )
     _refuse_reserved(tree, file)
     if "file" in tree:  # a field of the value, but no key of the language
-        raise _unknown_key(("file",), Position(file, *tree.places["file"]), "")
+        known = (set(PolicyDocument.model_fields) | set(RESERVED)) - {"file"}
+        raise unknown("unknown key `file`", "file", known, Position(file, *tree.places["file"]))
     if "licet" not in tree:
         raise InvalidPolicy("the version is missing", where=Position(file, 1), advice="begin with `licet: 1`")
     try:
-        return PolicyDocument.model_validate({**tree, "file": file}, context=_Context(file, base))
+        return PolicyDocument.model_validate(
+            {**tree, "file": file}, context=_Context(file, base, tree.places)
+        )
     except ValidationError as problem:
-        raise _explain(problem, tree, file) from None
+        raise explain(problem, tree, file, PolicyDocument, besides=RESERVED) from None
+
+
+def settled(document: PolicyDocument) -> PolicyDocument:
+    """`document`, once all that it extends is in it, with what its rules take from it.
+
+    Raises:
+        InvalidPolicy: a condition reads arguments that no declared tool has.
+    """
+    rules = tuple(_settled(rule, document) for rule in document.rules)
+    return document.model_copy(update={"rules": rules}) if rules else document
+
+
+def _settled(rule: Rule, document: PolicyDocument) -> Rule:
+    declared = document.tools or {}
+    check_calls(rule.condition, {name: declared[name] for name in declared if rule.matches_tool(name)})
+    if rule.approval is None and not rule.ask:
+        return rule
+    own = rule.approval or Approval()
+    return replace(rule, approval=own.over(document.demands))
 
 
 def join(mine: PolicyDocument, parent: PolicyDocument) -> PolicyDocument:
     """`extends`: lists of entries join, mappings merge by key, every other value is mine if I state it."""
     joined = {
-        name: getattr(mine, name) + getattr(parent, name) for name in ("allow", "ask", "deny", "within")
+        name: getattr(mine, name) + getattr(parent, name)
+        for name in ("allow", "ask", "deny", "within", "rules")
     }
+    stated = {rule.id: rule for rule in parent.rules}
+    for rule in mine.rules:
+        refuse_repetition(stated.get(rule.id), rule)
     update = _merge(mine, parent) | joined
     for name in ("licet", "name", "extends", "mode", "file"):
         update.pop(name, None)
@@ -235,10 +231,23 @@ def _merge(mine: BaseModel, parent: BaseModel) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Context:
-    """What validators need to know: the file's shown name, and the directory of its relative paths."""
+    """What validators need to know: the file's shown name, the directory of its relative paths, its keys."""
 
     file: str
     base: Path
+    places: Mapping[str, tuple[int, int]]
+
+    def place(self, key: str) -> Position:
+        """Where a key of the document stands."""
+        return Position(self.file, *self.places[key])
+
+    def entries(self, value: object, effect: Effect) -> tuple[Pattern, ...]:
+        """Read a list of entries of one effect."""
+        if not isinstance(value, list):
+            raise ValueError("expected a list of entries such as `read ./data`")
+        places = value.places if isinstance(value, Items) else [(0, 0)] * len(value)
+        spots = (Position(self.file, *place) for place in places)
+        return tuple(_entry(*one, effect, self) for one in zip(value, spots, strict=True))
 
 
 def _context(info: ValidationInfo) -> _Context:
@@ -272,56 +281,3 @@ def _refuse_reserved(tree: Fields, file: str) -> None:
                 where=Position(file, *tree.places[key]),
                 advice="take it out; licet refuses what it would not enforce",
             )
-
-
-def _explain(problem: ValidationError, tree: Fields, file: str) -> InvalidPolicy:
-    errors = problem.errors(include_url=False)
-    first = errors[0]
-    where = Position(file, *_place(tree, first["loc"]))
-    others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    if first["type"] == "extra_forbidden":
-        return _unknown_key(first["loc"], where, others)
-    if first["loc"][-1] == "[key]":
-        return _unknown(f"unknown name `{first['input']}`{others}", str(first["input"]), list(Control), where)
-    message = first["msg"].removeprefix("Value error, ")
-    path = ".".join(str(part) for part in first["loc"])
-    given = first.get("input")
-    found = f", found `{given}`" if isinstance(given, (str, int, float)) and str(given) not in message else ""
-    return InvalidPolicy(f"`{path}`: {message[:1].lower()}{message[1:]}{found}{others}", where=where)
-
-
-def _unknown_key(loc: tuple[str | int, ...], where: Position, others: str) -> InvalidPolicy:
-    key, model = str(loc[-1]), _model_at(loc[:-1])
-    known = [name for name in model.model_fields if name != "file"]
-    if model is PolicyDocument:
-        known += RESERVED
-    return _unknown(f"unknown key `{'.'.join(map(str, loc))}`{others}", key, known, where)
-
-
-def _unknown(message: str, given: str, known: list[str], where: Position) -> InvalidPolicy:
-    near = difflib.get_close_matches(given, known, n=1)
-    advice = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(sorted(known))}"
-    return InvalidPolicy(message, where=where, advice=advice)
-
-
-def _model_at(loc: tuple[str | int, ...]) -> type[BaseModel]:
-    model: type[BaseModel] = PolicyDocument
-    for part in loc:
-        inner = model.model_fields[str(part)].annotation if str(part) in model.model_fields else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
-            break
-        model = inner
-    return model
-
-
-def _place(tree: Any, loc: tuple[str | int, ...]) -> tuple[int, int]:
-    """Where `loc` stands, or the deepest part of it that is in the file."""
-    place = (1, 1)
-    for part in loc:
-        if isinstance(tree, Fields) and part in tree:
-            place, tree = tree.places[str(part)], tree[str(part)]
-        elif isinstance(tree, Items) and isinstance(part, int) and part < len(tree):
-            place, tree = tree.places[part], tree[part]
-        else:
-            break
-    return place

@@ -3,8 +3,10 @@
 Rules this module keeps:
 
 - a stack is immutable and has one digest; documents are never merged across it;
+- rules that apply to a request join its stack for that request, and combine like bounds;
 - limits combine by minimum, requirements and evidence by maximum, `only` by intersection, `deny` lists by
-  union; `refuse`, `required` and `digest` win; the rest is the root's.
+  union; `refuse`, `required`, `digest` and `learn: false` win; the rest is the root's;
+- a bound with `mode: dry_run` decides nothing, and is kept apart to be rehearsed.
 """
 
 from __future__ import annotations
@@ -12,13 +14,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from licet.contract import Control, Evidence, Level
 from licet.policy.document import PolicyDocument
-from licet.policy.patterns import Pattern
+from licet.policy.rule import Rule
+from licet.policy.rulebook import Rulebook
+from licet.policy.signatures import Signature
 from licet.request import DEFAULT_LIMITS, Limits
 
 
@@ -27,40 +31,69 @@ class PolicyStack:
     """What decides: `root` grants, `bounds` restrict, `sealed` is never granted.
 
     `sealed` holds canonical paths: the state directory, keys, every loaded policy file and the managed
-    directory.
+    directory. `hits` are the rules that apply to the request at hand; a stack that was loaded has none yet.
+    `rehearsed` are the bounds that are evaluated and decide nothing. `sources` has the SHA-256 of the bytes
+    of each file that was read, by the name that documents carry as `file`. `stale` says why newer text of
+    these files is not in force, where there is some.
     """
 
     root: PolicyDocument
     bounds: tuple[PolicyDocument, ...] = ()
     sealed: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    hits: tuple[Rule, ...] = ()
+    rehearsed: tuple[PolicyDocument, ...] = ()
+    loaded: PolicyStack | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+    stale: str | None = None
 
     @property
     def documents(self) -> tuple[PolicyDocument, ...]:
-        """All documents, root first."""
+        """All documents that decide, root first."""
         return (self.root, *self.bounds)
+
+    @cached_property
+    def rulebook(self) -> Rulebook:
+        """Every rule of every document that decides."""
+        return Rulebook(rule for document in self.documents for rule in document.rules)
+
+    def applying(self, hits: tuple[Rule, ...]) -> PolicyStack:
+        """This stack for a request to which the rules `hits` apply."""
+        return _applying(self, hits) if hits else self
+
+    @cached_property
+    def rehearsals(self) -> tuple[tuple[PolicyDocument, PolicyStack], ...]:
+        """For each rehearsed bound, this stack as it would be if that bound decided too."""
+        return tuple(
+            (bound, replace(self, bounds=(*self.bounds, bound), rehearsed=(), loaded=self))
+            for bound in self.rehearsed
+        )
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 over what the documents say; comments, layout and licet's own paths are no part of it.
 
-        So one policy has one digest, in whatever directory it is used.
+        So one policy has one digest, in whatever directory it is used, and whatever rules apply to a run.
         """
-        bounds = sorted({_content(bound) for bound in self.bounds})
+        if self.loaded is not None:
+            return self.loaded.digest
+        bounds = sorted({_content(bound) for bound in (*self.bounds, *self.rehearsed)})
         text = json.dumps([_content(self.root), bounds])
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
     @cached_property
     def names_workdir(self) -> bool:
-        """Whether the path word `workdir` stands in any document."""
-        return any(document.names_workdir for document in self.documents)
+        """Whether the path word `workdir` stands in any document, or in a rule that applies."""
+        return any(document.names_workdir for document in self.documents) or any(
+            rule.names_workdir for rule in self.hits
+        )
 
     @cached_property
     def limits(self) -> Limits:
-        """The limit in force for each name: the root's or the default, lowered by every bound."""
+        """The limit in force for each name: the root's or the default, lowered by every bound and rule."""
         names: dict[str, float | int] = {**DEFAULT_LIMITS.stated(), **self.root.limits.stated()}
-        for bound in self.documents[1:]:
-            for name, value in bound.limits.stated().items():
+        for part in self._tightening[1:]:
+            for name, value in part.limits.stated().items():
                 names[name] = min(value, names.get(name, value))
         return Limits(**names)
 
@@ -77,21 +110,21 @@ class PolicyStack:
     def requirements(self) -> Mapping[Control, Level]:
         """What `sandbox.require` asks, by maximum."""
         asked: dict[Control, Level] = {}
-        for document in self.documents:
-            for control, level in document.sandbox.require.items():
+        for part in self._tightening:
+            for control, level in part.sandbox.require.items():
                 asked[control] = max(level, asked.get(control, level), key=lambda item: item.rank)
         return asked
 
     @cached_property
     def evidence(self) -> Evidence:
-        """The strongest evidence that any document asks for; `probed` if none says."""
-        asked = [d.sandbox.evidence for d in self.documents if d.sandbox.evidence is not None]
+        """The strongest evidence that any document or rule asks for; `probed` if none says."""
+        asked = [p.sandbox.evidence for p in self._tightening if p.sandbox.evidence is not None]
         return max(asked, key=lambda item: item.rank, default=Evidence.probed)
 
     @cached_property
     def only(self) -> frozenset[str] | None:
-        """The backends that every document admits; None means all."""
-        sets = [frozenset(d.sandbox.only) for d in self.documents if d.sandbox.only is not None]
+        """The backends that every document and rule admits; None means all."""
+        sets = [frozenset(p.sandbox.only) for p in self._tightening if p.sandbox.only is not None]
         return frozenset.intersection(*sets) if sets else None
 
     @property
@@ -112,32 +145,51 @@ class PolicyStack:
 
     @property
     def audit_mode(self) -> Literal["required", "best_effort"]:
-        """`best_effort` only if the root says so and no bound says `required`."""
-        modes = [d.audit.mode for d in self.documents]
+        """`best_effort` only if the root says so and no bound or rule says `required`."""
+        modes = [part.audit.mode for part in self._tightening]
         return "best_effort" if modes[0] == "best_effort" and "required" not in modes else "required"
 
     @property
     def content_mode(self) -> Literal["digest", "kept"]:
-        """`kept` only if the root says so and no bound says `digest`."""
-        modes = [d.audit.content for d in self.documents]
+        """`kept` only if the root says so and no bound or rule says `digest`."""
+        modes = [part.audit.content for part in self._tightening]
         return "kept" if modes[0] == "kept" and "digest" not in modes else "digest"
+
+    @property
+    def may_learn(self) -> bool:
+        """Whether the root lets a run collect what it would need, and no bound says `learn: false`."""
+        return self.root.learn is True and all(bound.learn is not False for bound in self.bounds)
+
+    @property
+    def tools(self) -> Mapping[str, Signature]:
+        """The signatures that the root declares of its tools; a bound's are a list of what may be called."""
+        return self.root.tools or {}
 
     @property
     def name(self) -> str:
         """How cards call this policy: the file's name and the first digits of the digest."""
         return f"{self.root.file.rpartition('/')[2]}@{self.digest.removeprefix('sha256:')[:4]}"
 
+    @cached_property
+    def _tightening(self) -> tuple[PolicyDocument | Rule, ...]:
+        """All that settings combine over, root first."""
+        return (*self.documents, *self.hits)
+
+
+@lru_cache(maxsize=256)
+def _applying(stack: PolicyStack, hits: tuple[Rule, ...]) -> PolicyStack:
+    return replace(stack, hits=hits, loaded=stack.loaded or stack)
+
 
 def _content(document: PolicyDocument) -> str:
     """All that a document says, in one spelling; order and repetition go where they mean nothing."""
-    plain = document.model_dump(mode="json", exclude={"file", "allow", "ask", "deny", "extends", "within"})
+    apart = {"file", "allow", "ask", "deny", "extends", "within", "rules", "tools"}
+    plain = document.model_dump(mode="json", exclude=apart)
     for effect, entries in (("allow", document.allow), ("ask", document.ask), ("deny", document.deny)):
-        plain[effect] = sorted({_spelled(entry) for entry in entries})
+        plain[effect] = sorted({entry.spelled for entry in entries})
     plain["screen"]["modules"]["deny"] = sorted(set(document.screen.modules.deny))
     if document.sandbox.only is not None:
         plain["sandbox"]["only"] = sorted(set(document.sandbox.only))
+    plain["rules"] = sorted((rule.content() for rule in document.rules), key=lambda content: content["id"])
+    plain["tools"] = document.tools and {name: str(one) for name, one in document.tools.items()}
     return json.dumps(plain, sort_keys=True, separators=(",", ":"))
-
-
-def _spelled(entry: Pattern) -> str:
-    return json.dumps([entry.action, entry.target, sorted(set(entry.excepts))])

@@ -1,0 +1,18 @@
+"""`licet policy`: what the authors of policies do with them. Each command lives in a module of its own."""
+
+from __future__ import annotations
+
+import click
+
+from licet.cli.lazily import LazyGroup
+
+_COMMANDS = {
+    "init": ("licet.cli.policy.init", "init"),
+    "check": ("licet.cli.policy.check", "check"),
+    "show": ("licet.cli.policy.show", "show"),
+}
+
+
+@click.group(cls=LazyGroup, modules=_COMMANDS)
+def policy() -> None:
+    """Start, check and show policies."""

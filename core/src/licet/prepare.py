@@ -1,0 +1,124 @@
+"""The pure stages of a run: what a request comes to under one policy, with what is on offer.
+
+Rules this module keeps:
+
+- normalize → screen → apply rules → decide → select → explain, each from the values before it;
+- nothing here looks at a clock, reads a policy or attacks a backend: all of that comes in as arguments (a
+  path is made canonical, which looks at links);
+- whoever asks what would happen calls the very function that decides what happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from licet.applying import applied_to, facts_of
+from licet.decide import Ballot, Decision, Rehearsal, decide, tightened, verdict_of
+from licet.normalize import Digest, lowered, normalize
+from licet.policy import PolicyDocument, PolicyStack
+from licet.policy.facts import Facts
+from licet.report import Explanation, explain
+from licet.request import CodeNeeds, ExecutionRequest, NormalizedRequest, ScreenReport, Violation
+from licet.rules import Rules
+from licet.screen import screen
+from licet.select import Offer, Selection, select
+
+Deciders = Callable[[NormalizedRequest, Decision], Sequence[Ballot]]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request after its pure stages, with what they were made under.
+
+    `stack` is the policy of the whole run, to its last tool call, with the rules in it that apply; `facts` is
+    what their conditions read.
+    """
+
+    stack: PolicyStack
+    facts: Facts
+    request: NormalizedRequest
+    decision: Decision
+    needs: CodeNeeds
+    selection: Selection
+    explanation: Explanation
+    syntax_error: Violation | None
+
+
+def prepare(
+    asked: ExecutionRequest,
+    stack: PolicyStack,
+    offers: Sequence[Offer],
+    *,
+    at: datetime,
+    directory: str,
+    host_environment: Mapping[str, str],
+    digest: Digest,
+    deciders: Deciders | None = None,
+) -> Prepared:
+    """Decide on `asked` under `stack` at the instant `at` (aware, in UTC), and select among `offers`.
+
+    `directory`, `host_environment` and `digest` are those of `normalize`; `deciders` asks every other one.
+
+    Raises:
+        InvalidRequest: the request can't be understood.
+    """
+    request = normalize(asked, stack, directory=directory, host_environment=host_environment, digest=digest)
+    seen = screen(request.code, denied_modules=stack.denied_modules)
+    facts = facts_of(request, seen, at)
+    applied = applied_to(stack, facts)
+    rehearsed = [_rehearsed(bound, would_be, request, seen, facts) for bound, would_be in stack.rehearsals]
+    stack = stack.applying(applied.rules)
+    request = lowered(request, stack.limits, digest)
+    decision = decide(request, stack, seen, applied)
+    if rehearsed:
+        decision = replace(decision, rehearsals=tuple(one.beside(decision) for one in rehearsed))
+    if deciders is not None:
+        decision = tightened(decision, deciders(request, decision))
+    needs = seen.needs if seen.syntax_error is None else CodeNeeds()
+    selection = select(request, decision, needs, stack, offers)
+    return Prepared(
+        stack=stack,
+        facts=facts,
+        request=request,
+        decision=decision,
+        needs=needs,
+        selection=selection,
+        explanation=explain(decision, selection, stack, seen.syntax_error),
+        syntax_error=seen.syntax_error,
+    )
+
+
+def _rehearsed(
+    bound: PolicyDocument, stack: PolicyStack, request: NormalizedRequest, seen: ScreenReport, facts: Facts
+) -> _Rehearsed:
+    """What would be decided if the rehearsed `bound`, which is in `stack` here, counted."""
+    applied = applied_to(stack, facts)
+    stack = stack.applying(applied.rules)
+    return _Rehearsed(bound, Rules.of(stack, request.workdir), decide(request, stack, seen, applied))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rehearsed:
+    bound: PolicyDocument
+    rules: Rules
+    decision: Decision
+
+    def beside(self, real: Decision) -> Rehearsal:
+        """In what it differs from the decision that counts."""
+        answers = {verdict.intent: verdict for verdict in self.decision.verdicts}
+        would_be = (answers.get(v.intent) or verdict_of(v.intent, self.rules) for v in real.verdicts)
+        differing = (
+            new for new, old in zip(would_be, real.verdicts, strict=True) if new.effect != old.effect
+        )
+        own = {id(rule) for rule in self.bound.rules}
+        hits = tuple(hit for hit in self.decision.hits if id(hit.rule) in own)
+        return Rehearsal(self.bound.file, self.decision.effect, tuple(differing), hits)
+
+
+def choose_again(prepared: Prepared, offers: Sequence[Offer]) -> Prepared:
+    """The same request and decision, with the selection made from other `offers`."""
+    selection = select(prepared.request, prepared.decision, prepared.needs, prepared.stack, offers)
+    explanation = explain(prepared.decision, selection, prepared.stack, prepared.syntax_error)
+    return replace(prepared, selection=selection, explanation=explanation)
