@@ -60,7 +60,7 @@ class CelEngine:
 
     def __init__(self, library: Any) -> None:
         self._library = library
-        self._reads: set[str] = set()
+        self._reads: frozenset[str] = frozenset()
         number = library.Type("licet.Decimal")
         plain = [library.Type.INT, library.Type.UINT, library.Type.DOUBLE]
         pairs = [(a, b) for a in (number, *plain) for b in (number, *plain)]
@@ -104,7 +104,7 @@ class CelEngine:
         return self._program(*self._check(text, place, True, signature, tool))
 
     def _program(self, parsed: Any, reads: set[str]) -> Any:
-        self._reads |= reads
+        self._reads = self._reads | reads  # a new value, since another thread may be reading the old one
         return self._evaluation.deserialize(tree.write(parsed))
 
     def _check(
@@ -138,10 +138,11 @@ class CelEngine:
 
     def activation(self, facts: Facts, signature: Signature | None) -> tuple[Any, Bound]:
         """The variables of these facts, made once for all texts."""
-        key = ("cel", signature, len(self._reads))
+        wanted = self._reads
+        key = ("cel", signature, len(wanted))
         found: tuple[Any, Bound] | None = facts.derived.get(key)
         if found is None:
-            bound = bind(facts, signature, frozenset(self._reads))
+            bound = bind(facts, signature, wanted)
             found = facts.derived[key] = (self._evaluation.Activation(dict(bound.variables)), bound)
         return found
 
