@@ -13,11 +13,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
 from licet import paths
 from licet.hosts import Endpoint, Extent, depths_of
 from licet.policy.patterns import Pattern, network
 from licet.request import TARGETLESS, Action
+
+_NESTED = ("read", "write", "network")
+"""Actions of which any two targets are nested or disjoint."""
 
 
 class PathIndex:
@@ -107,10 +111,6 @@ class ToolIndex:
         for length in range(len(target) + 1):
             yield from self._by_head.get(target[:length], ())
 
-    def everything(self) -> Iterator[int]:
-        """Every place, for questions that begin with a pattern and reach further than what covers it."""
-        return iter(range(len(self._targets)))
-
 
 class EntryIndex:
     """Entries of one action and any effects, found by target."""
@@ -118,10 +118,6 @@ class EntryIndex:
     def __init__(self, action: Action, entries: Sequence[Pattern]) -> None:
         self._action = action
         self._entries = tuple(entry for entry in entries if entry.action == action)
-        targets = [entry.target or "" for entry in self._entries]
-        self._paths = PathIndex(targets if action in ("read", "write") else ())
-        self._hosts = HostIndex(map(network, targets) if action == "network" else ())
-        self._tools = ToolIndex(targets if action == "tool" else ())
 
     @property
     def entries(self) -> tuple[Pattern, ...]:
@@ -130,39 +126,69 @@ class EntryIndex:
 
     def covering(self, target: str | None) -> tuple[Pattern, ...]:
         """The entries that match all of `target`."""
-        return tuple(entry for entry in self._around(target) if entry.covers(target))
+        return tuple(self._entries[place] for place in self.covering_places(target))
 
     def touching(self, target: str) -> tuple[Pattern, ...]:
         """The entries that share anything with `target`."""
-        return tuple(entry for entry in self._near(target) if entry.touches(target))
+        return tuple(self._entries[place] for place in self.touching_places(target))
+
+    def covering_places(self, target: str | None) -> list[int]:
+        """The places of the entries that match all of `target`."""
+        if target is None or self._action not in _NESTED:
+            return [place for place in self._around(target) if self._entries[place].covers(target)]
+        gaps = self._gaps  # around a path or a host the index finds what contains it, and nothing else
+        return [
+            place
+            for place in self._around(target)
+            if place not in gaps or not self._entries[place].takes_out(target)
+        ]
+
+    def touching_places(self, target: str) -> list[int]:
+        """The places of the entries that share anything with `target`."""
+        return [place for place in self._near(target) if self._entries[place].touches(target)]
 
     def first_cover(self, other: Pattern) -> Pattern | None:
         """The first entry that shadows `other`, which then can never matter."""
         if other.action != self._action:
             return None
-        return next((entry for entry in self._around(other.target) if entry.shadows(other)), None)
+        around = (self._entries[place] for place in self._around(other.target))
+        return next((entry for entry in around if entry.shadows(other)), None)
 
-    def _around(self, target: str | None) -> Iterator[Pattern]:
+    @cached_property
+    def _gaps(self) -> frozenset[int]:
+        return frozenset(place for place, entry in enumerate(self._entries) if entry.excepts)
+
+    @cached_property
+    def _paths(self) -> PathIndex:
+        return PathIndex(entry.target or "" for entry in self._entries)
+
+    @cached_property
+    def _hosts(self) -> HostIndex:
+        return HostIndex(network(entry.target or "") for entry in self._entries)
+
+    @cached_property
+    def _tools(self) -> ToolIndex:
+        return ToolIndex(entry.target or "" for entry in self._entries)
+
+    def _around(self, target: str | None) -> Iterable[int]:
+        """The places of all that may cover `target`, in order."""
         if target is None or self._action in TARGETLESS:
-            return iter(self._entries)
+            return range(len(self._entries))
         if self._action == "network":
-            return self._in_order(self._hosts.around(network(target)))
+            return sorted(self._hosts.around(network(target)))
         if self._action == "tool":
-            return self._in_order(self._tools.candidates(target))
-        return self._in_order(self._paths.around(target))
+            return sorted(self._tools.candidates(target))
+        return sorted(self._paths.around(target))
 
-    def _near(self, target: str) -> Iterator[Pattern]:
-        if self._action in TARGETLESS:
-            return iter(self._entries)
+    def _near(self, target: str) -> Iterable[int]:
+        """The places of all that may share anything with `target`, in order."""
         if self._action == "network":
-            return self._in_order(self._hosts.touching(network(target)))
-        if self._action == "tool":
-            wide = "*" in target
-            return self._in_order(self._tools.everything() if wide else self._tools.candidates(target))
-        return self._in_order((*self._paths.around(target), *self._paths.inside(target)))
-
-    def _in_order(self, places: Iterable[int]) -> Iterator[Pattern]:
-        return (self._entries[place] for place in sorted(places))
+            return sorted(self._hosts.touching(network(target)))
+        if self._action == "tool" and "*" in target:
+            return range(len(self._entries))
+        if self._action in ("read", "write"):
+            return sorted((*self._paths.around(target), *self._paths.inside(target)))
+        return self._around(target)
 
 
 def dead_entries(*groups: Sequence[Pattern]) -> Iterator[tuple[Pattern, Pattern]]:
