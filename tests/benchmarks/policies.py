@@ -16,6 +16,7 @@ from typing import Any
 
 from licet.applying import applied_to, facts_of
 from licet.decide import Decision, decide
+from licet.digests import HostDigest
 from licet.normalize import normalize
 from licet.policy import PolicyStack
 from licet.policy.document import build, settled
@@ -24,6 +25,7 @@ from licet.policy.yaml import load
 from licet.request import ExecutionRequest, Intent, NormalizedRequest, ScreenReport, Subject
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
+DIGEST = HostDigest()
 FOUND = {"new-hosts", "outside-writes"}
 HOSTS = ("api.example.com", "artifacts.example.com", "pypi.example.com")
 
@@ -102,12 +104,12 @@ def requests() -> Iterator[ExecutionRequest]:
             Intent("write", f"/work/out/{number}"),
             Intent("write", f"/work/tmp/{number}"),
         )
-        yield ExecutionRequest(code="1", intents=intents, subject=subject)
+        yield ExecutionRequest(code=f"{number}", intents=intents, subject=subject)
 
 
 def normal(request: ExecutionRequest, stack: PolicyStack) -> NormalizedRequest:
-    """Normalised, with a digest that costs what the host's does."""
-    return normalize(request, stack, directory="/work", host_environment={}, digest=_digest)
+    """Normalised, with the digests of the host."""
+    return normalize(request, stack, directory="/work", host_environment={}, digest=DIGEST)
 
 
 def evaluated(facts: Facts, stack: PolicyStack) -> set[str]:
@@ -145,13 +147,6 @@ def cedar_request(request: ExecutionRequest) -> dict[str, Any]:
             "employment": request.subject.properties["employment"],
         },
     }
-
-
-def _digest(name: str, content: bytes) -> str:
-    import hashlib
-    import hmac
-
-    return hmac.digest(b"k" * 32, name.encode() + b"\0" + content, hashlib.sha256).hex()
 
 
 def median(work: Callable[[Any], object], inputs: Sequence[Any]) -> float:

@@ -19,7 +19,7 @@ from licet.plan import Opened
 from licet.policy.index import HostIndex, PathIndex
 from licet.policy.patterns import network
 from licet.request import Action, Intent
-from licet.rules import Rules, Vote, includes
+from licet.rules import Rules, Vote, contains
 
 FileAction = Literal["read", "write"]
 
@@ -38,7 +38,7 @@ def opened(rules: Rules, permitted: Sequence[Intent], *, everything: bool, tools
         sealed=_inside(rules.sealed, (*read, *write)),
         network=hosts,
         network_masked=hosts_masked,
-        shell=wanted.opens(Intent("shell")),
+        shell=wanted.opens("shell"),
         tools=tuple(tools),
     )
 
@@ -49,34 +49,39 @@ class _Wanted:
     def __init__(self, rules: Rules, permitted: Sequence[Intent], *, everything: bool) -> None:
         self._rules = rules
         self._everything = everything
-        self._named: defaultdict[Action, list[Intent]] = defaultdict(list)
+        self._named: dict[Action, dict[str, None]] = {}
         for intent in permitted:
-            if intent.action == "shell" or intent.target is not None:
-                self._named[intent.action].append(intent)
+            if intent.target is not None or intent.action == "shell":
+                self._named.setdefault(intent.action, {})[intent.target or ""] = None
 
     def paths(self, action: FileAction) -> set[str]:
-        """Every path at which what is open can change: what is named, and what policy names around it."""
-        named = {intent.target for intent in self._named[action] if intent.target is not None}
+        """Every path at which what is open can change: what is named, and what policy names inside it."""
+        named = self._named.get(action, {})
         if self._everything:
-            return named | self._rules.points(action)
-        return named.union(*(self._rules.points_inside(action, path) for path in named))
+            return {*named, *self._rules.points(action)}
+        return {*named, *(point for path in named for point in self._rules.points_inside(action, path))}
 
-    def hosts(self) -> set[Endpoint]:
+    def hosts(self) -> set[str]:
         """Every host, or pattern of hosts, at which what is open can change."""
-        named = {network(intent.target) for intent in self._named["network"] if intent.target is not None}
-        if self._everything or any(host.port is None or host.extent.open_end for host in named):
-            named.update(map(network, self._rules.points("network")))
-        return named
+        named = self._named.get("network", {})
+        if self._everything or any(network(target).many for target in named):
+            return {*named, *self._rules.points("network")}
+        return {*named}
 
-    def opens(self, intent: Intent) -> bool:
+    def opens(self, action: Action, target: str | None = None) -> bool:
         """Whether exactly this opens, apart from narrower targets with an answer of their own."""
-        around = [outer for outer in self._named[intent.action] if includes(outer, intent)]
-        if not (around or self._everything):
+        named = self._named.get(action, {})
+        if not (named or self._everything):
             return False
-        vote = self._rules.vote(intent)
-        if vote.effect != "ask":
-            return vote.effect == "allow"
-        return any(_asks_the_same(self._rules.vote(outer), vote) for outer in around)
+        vote = self._rules.vote_on(action, target)
+        if vote.effect == "deny" or (target or "") in named:
+            return vote.effect != "deny"
+        if vote.effect == "allow" and self._everything:
+            return True
+        around = [outer for outer in named if contains(action, outer, target or "")]
+        if vote.effect == "allow":
+            return bool(around)
+        return any(_asks_the_same(self._rules.vote_on(action, outer), vote) for outer in around)
 
 
 def _asks_the_same(named: Vote, vote: Vote) -> bool:
@@ -86,7 +91,7 @@ def _asks_the_same(named: Vote, vote: Vote) -> bool:
 
 def _region(wanted: _Wanted, action: FileAction) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The paths where an opened region begins, and those where one ends."""
-    state = {point: wanted.opens(Intent(action, point)) for point in sorted(wanted.paths(action))}
+    state = {point: wanted.opens(action, point) for point in sorted(wanted.paths(action))}
     changes = [point for point in state if state[point] != _around(point, state)]
     return tuple(p for p in changes if state[p]), tuple(p for p in changes if not state[p])
 
@@ -110,10 +115,10 @@ def _inside(sealed: tuple[str, ...], roots: tuple[str, ...]) -> tuple[str, ...]:
 
 def _hosts(wanted: _Wanted) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The patterns that open, and the narrower ones inside them that do not."""
-    state = {point: wanted.opens(Intent("network", str(point))) for point in wanted.hosts()}
+    state = {network(target): wanted.opens("network", target) for target in wanted.hosts()}
     open_ones = [point for point, opens in state.items() if opens]
-    if len(state) <= 1:
-        return tuple(map(str, open_ones)), ()
+    if not any(point.many for point in open_ones):
+        return tuple(sorted(map(str, open_ones))), ()
     opening = HostIndex(open_ones)
     masked = [p for p, opens in state.items() if not opens and _others(p, opening.around(p), open_ones)]
     masking = HostIndex(masked)

@@ -69,6 +69,7 @@ def _walk(path: str) -> tuple[str, tuple[str, ...]]:
     pending = path.split("/")[::-1]
     done: list[str] = []
     followed: list[str] = []
+    missing = PATH_MAX  # how many names down nothing is there; what would be below it is no link
     while pending:
         name = pending.pop()
         if name in ("", "."):
@@ -78,7 +79,10 @@ def _walk(path: str) -> tuple[str, tuple[str, ...]]:
             continue
         here = "/" + "/".join((*done, name))
         _refuse_magic(here)
-        target = _link_target(here)
+        target = None
+        if len(done) < missing:
+            target, found = _link_target(here)
+            missing = PATH_MAX if found else len(done) + 1
         if target is None:
             done.append(name)
             continue
@@ -91,15 +95,18 @@ def _walk(path: str) -> tuple[str, tuple[str, ...]]:
     return "/" + "/".join(done), tuple(followed)
 
 
-def _link_target(path: str) -> str | None:
+def _link_target(path: str) -> tuple[str | None, bool]:
+    """Where a link leads, or None, and whether anything may be there."""
     try:
-        return os.readlink(path)  # noqa: PTH115 (a Path would drop what makes the difference)
-    except OSError:  # no link, or nothing there, or nothing that this user can see or open
-        return None
+        return os.readlink(path), True  # noqa: PTH115 (a Path would drop what makes the difference)
+    except (FileNotFoundError, NotADirectoryError):
+        return None, False
+    except OSError:  # no link, or nothing that this user can see or open
+        return None, True
 
 
 def _refuse_magic(path: str) -> None:
-    if _MAGIC.match(path):
+    if path.startswith(("/proc/", "/dev/")) and _MAGIC.match(path):
         raise ValueError("it goes through a link that is different for every process")
 
 
@@ -150,6 +157,8 @@ def _check_text(path: str) -> None:
         raise ValueError("it is empty")
     if "\0" in path:
         raise ValueError("it holds a NUL byte")
+    if path.isascii() and len(path) <= NAME_MAX:
+        return
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
@@ -158,6 +167,8 @@ def _check_text(path: str) -> None:
 
 
 def _check_lengths(path: str) -> None:
+    if path.isascii() and len(path) <= NAME_MAX:
+        return
     encoded = os.fsencode(path)
     if len(encoded) > PATH_MAX:
         raise ValueError(f"it is longer than {PATH_MAX} bytes")

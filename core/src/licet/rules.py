@@ -101,6 +101,10 @@ class Rules:
         """The most severe answer of all documents and of the rules that apply."""
         return self._answer(intent.action, intent.target)
 
+    def vote_on(self, action: Action, target: str | None) -> Vote:
+        """As `vote`, for an act on a target, whoever wants it."""
+        return self._answer(action, target)
+
     def points(self, action: Action) -> frozenset[str]:
         """Every target at which an answer can change: what entries name or except, and what hosts share."""
         if action not in self._points:
@@ -149,11 +153,16 @@ def includes(outer: Intent, inner: Intent) -> bool:
         return False
     if inner.target is None or outer.target is None:
         return True
-    if inner.action == "network":
-        return network(outer.target).covers(network(inner.target))
-    if inner.action in ("read", "write"):
-        return paths.contains(outer.target, inner.target)
-    return outer.target == inner.target
+    return contains(inner.action, outer.target, inner.target)
+
+
+def contains(action: Action, outer: str, inner: str) -> bool:
+    """Whether an act on the target `outer` is one on the target `inner` too."""
+    if action == "network":
+        return network(outer).covers(network(inner))
+    if action in ("read", "write"):
+        return paths.contains(outer, inner)
+    return outer == inner
 
 
 def _worst(answers: list[Vote]) -> Vote:

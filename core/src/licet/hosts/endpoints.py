@@ -45,6 +45,11 @@ class Endpoint:
         """The hosts that this stands for."""
         return extent(self.host)
 
+    @property
+    def many(self) -> bool:
+        """Whether it stands for more than one host at one port."""
+        return self.port is None or self.extent.open_end
+
     def covers(self, other: Endpoint) -> bool:
         """Whether every target of `other` is one of this."""
         if self.port is not None and self.port != other.port:

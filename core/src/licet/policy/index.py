@@ -33,13 +33,14 @@ class PathIndex:
             self._places[paths.place(target)].append(place)
         self._sorted = sorted(self._places)
 
-    def around(self, target: str) -> Iterator[int]:
+    def around(self, target: str) -> list[int]:
         """The places of all paths that contain `target`, or are it."""
-        key = paths.place(target)
+        key, found = paths.place(target), []
         while True:
-            yield from self._places.get(key, ())
+            if key in self._places:
+                found += self._places[key]
             if not key:
-                return
+                return found
             key = key.rpartition("/")[0]
 
     def inside(self, target: str) -> Iterator[int]:
@@ -64,9 +65,9 @@ class HostIndex:
         self._sorted = sorted(self._places, key=_order)
         self._keys = [_order(one) for one in self._sorted]
 
-    def around(self, target: Endpoint) -> Iterator[int]:
+    def around(self, target: Endpoint) -> list[int]:
         """The places of all that cover `target`."""
-        return (place for place in self._wider(target) if self._targets[place].port in (None, target.port))
+        return [place for place in self._wider(target) if self._targets[place].port in (None, target.port)]
 
     def touching(self, target: Endpoint) -> Iterator[int]:
         """The places of all that share anything with `target`."""
@@ -74,13 +75,13 @@ class HostIndex:
             if target.port is None or self._targets[place].port in (None, target.port):
                 yield place
 
-    def _wider(self, target: Endpoint) -> Iterator[int]:
+    def _wider(self, target: Endpoint) -> list[int]:
         """The places of all that hold every host of `target`, whatever the port."""
         mine = target.extent
-        if not mine.open_end:
-            yield from self._places.get(mine, ())
+        found = list(self._places.get(mine, ())) if not mine.open_end else []
         for wider in mine.around(self._depths):
-            yield from self._places.get(wider, ())
+            found += self._places.get(wider, ())
+        return found
 
     def _narrower(self, outer: Extent) -> Iterator[int]:
         """The places of all hosts that `outer` holds besides itself."""
@@ -136,12 +137,10 @@ class EntryIndex:
         """The places of the entries that match all of `target`."""
         if target is None or self._action not in _NESTED:
             return [place for place in self._around(target) if self._entries[place].covers(target)]
-        gaps = self._gaps  # around a path or a host the index finds what contains it, and nothing else
-        return [
-            place
-            for place in self._around(target)
-            if place not in gaps or not self._entries[place].takes_out(target)
-        ]
+        found = self._around(target)  # what contains a path or a host is found, and nothing else
+        if self._gaps.isdisjoint(found):
+            return found
+        return [place for place in found if not self._entries[place].takes_out(target)]
 
     def touching_places(self, target: str) -> list[int]:
         """The places of the entries that share anything with `target`."""
@@ -170,22 +169,22 @@ class EntryIndex:
     def _tools(self) -> ToolIndex:
         return ToolIndex(entry.target or "" for entry in self._entries)
 
-    def _around(self, target: str | None) -> Iterable[int]:
+    def _around(self, target: str | None) -> list[int]:
         """The places of all that may cover `target`, in order."""
         if target is None or self._action in TARGETLESS:
-            return range(len(self._entries))
+            return list(range(len(self._entries)))
         if self._action == "network":
             return sorted(self._hosts.around(network(target)))
         if self._action == "tool":
             return sorted(self._tools.candidates(target))
         return sorted(self._paths.around(target))
 
-    def _near(self, target: str) -> Iterable[int]:
+    def _near(self, target: str) -> list[int]:
         """The places of all that may share anything with `target`, in order."""
         if self._action == "network":
             return sorted(self._hosts.touching(network(target)))
         if self._action == "tool" and "*" in target:
-            return range(len(self._entries))
+            return list(range(len(self._entries)))
         if self._action in ("read", "write"):
             return sorted((*self._paths.around(target), *self._paths.inside(target)))
         return self._around(target)

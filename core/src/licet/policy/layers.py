@@ -57,8 +57,10 @@ class Entries:
 
     def covering(self, action: Action, target: str | None) -> tuple[int, ...]:
         """The numbers of the entries that match all of `target`."""
-        found = [group.covering(target) for group in self._of(action)]
-        return found[0] if len(found) == 1 else tuple(sorted(number for one in found for number in one))
+        if len(self._layers) == 1:
+            group = self._layers[0].get(action)
+            return () if group is None else group.covering(target)
+        return tuple(sorted(number for group in self._of(action) for number in group.covering(target)))
 
     def touching(self, action: Action, target: str) -> list[Pattern]:
         """The entries that share anything with `target`."""
@@ -85,7 +87,7 @@ class _Group:
         self._index = EntryIndex(action, [entry for _, entry in numbered])
 
     def covering(self, target: str | None) -> tuple[int, ...]:
-        return tuple(self._numbers[place] for place in self._index.covering_places(target))
+        return tuple([self._numbers[place] for place in self._index.covering_places(target)])
 
     def touching(self, target: str) -> Iterator[tuple[int, Pattern]]:
         places = self._index.touching_places(target)

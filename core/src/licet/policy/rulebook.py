@@ -52,12 +52,11 @@ class Rulebook:
 
     def candidates(self, subject: Subject) -> Iterator[Rule]:
         """The rules that are not certainly out of the question for `subject`."""
-        found = list(self._always)
+        found: set[int] = set()
         for key, by_value in self._by_key.items():
             stated = index_words(key, subject)
-            if stated is None:
-                found.extend(number for numbers in by_value.values() for number in numbers)
-            else:
-                for value in stated:
-                    found.extend(by_value.get(value, ()))
-        return (self.rules[number] for number in sorted(set(found)))
+            for value in by_value if stated is None else stated:
+                found.update(by_value.get(value, ()))
+        if not found:
+            return (self.rules[number] for number in self._always)
+        return (self.rules[number] for number in sorted(found.union(self._always)))

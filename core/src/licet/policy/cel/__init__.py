@@ -154,7 +154,7 @@ def _reads_args(reads: set[str]) -> bool:
     return any(name.removeprefix("has ").startswith("args.") for name in reads)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CelText:
     """A compiled text. `declared` are the signatures that the policy states for tools it matches."""
 
@@ -176,7 +176,13 @@ class CelText:
             self.programs[signature] = self.engine.program(self.text, self.place, signature, tool)
 
     def evaluate(self, facts: Facts) -> tuple[Truth, str]:
-        """Its truth, and for what is unknown, why."""
+        """Its truth, and for what is unknown, why; worked out once for the same facts."""
+        found: tuple[Truth, str] | None = facts.derived.get(self)
+        if found is None:
+            found = facts.derived[self] = self._evaluated(facts)
+        return found
+
+    def _evaluated(self, facts: Facts) -> tuple[Truth, str]:
         signature: Signature | None = None
         if self.reads_call and facts.call is None:
             return Truth.unknown, "it is not known before a tool is called"
