@@ -72,7 +72,7 @@ def applied_to(stack: PolicyStack, facts: Facts) -> Applied:
     if not stack.rulebook:
         return NONE_APPLIED
     hits, pending = [], []
-    for rule in stack.rulebook.candidates(facts.subject):
+    for rule in stack.rulebook.candidates(facts):
         if facts.call is None and rule.condition.reads_args:
             pending.append(rule)
         elif (truth := rule.condition.truth(facts)) is not Truth.false:
