@@ -10,8 +10,9 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import Literal
 
 from licet.hosts import Endpoint
@@ -26,7 +27,17 @@ FileAction = Literal["read", "write"]
 
 def opened(rules: Rules, permitted: Sequence[Intent], *, everything: bool, tools: Iterable[str]) -> Opened:
     """What to open: the `permitted` intents, and with `everything` all that is allowed besides."""
-    wanted = _Wanted(rules, permitted, everything=everything)
+    if everything and not any(rules.vote(intent).effect == "ask" for intent in permitted):
+        return replace(_opened_to_all(rules), tools=tuple(tools))  # what is allowed opens without a name
+    return _opened(rules, _Wanted(rules, permitted, everything=everything), tuple(tools))
+
+
+@lru_cache(maxsize=64)
+def _opened_to_all(rules: Rules) -> Opened:
+    return _opened(rules, _Wanted(rules, (), everything=True), ())
+
+
+def _opened(rules: Rules, wanted: _Wanted, tools: tuple[str, ...]) -> Opened:
     read, read_masked = _region(wanted, "read")
     write, write_masked = _region(wanted, "write")
     hosts, hosts_masked = _hosts(wanted)
@@ -39,7 +50,7 @@ def opened(rules: Rules, permitted: Sequence[Intent], *, everything: bool, tools
         network=hosts,
         network_masked=hosts_masked,
         shell=wanted.opens("shell"),
-        tools=tuple(tools),
+        tools=tools,
     )
 
 

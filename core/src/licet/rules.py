@@ -32,6 +32,9 @@ SEVERITY: dict[Effect, int] = {"allow": 0, "ask": 1, "deny": 2}
 LANGUAGE = "licet"
 """The document that `by` names for what the language itself decides."""
 
+_KEPT = 1024
+"""How many answers are kept beside those of the policy's own points."""
+
 _VERB: dict[Effect, str] = {"deny": "denies", "ask": "asks about", "allow": "allows"}
 
 
@@ -69,7 +72,7 @@ class Rules:
         self._parts = parts
         self._seals = PathIndex(stack.sealed)
         self._points: dict[Action, frozenset[str]] = {}
-        self._answer = lru_cache(maxsize=1024)(self._answered)
+        self._answer = lru_cache(_KEPT + 2 * sum(len(part.entries) for part in parts))(self._answered)
 
     @classmethod
     def of(cls, stack: PolicyStack, workdir: str) -> Rules:
@@ -276,7 +279,7 @@ def _bound(same: _Same) -> _Bound:
 def _entries_of(document: PolicyDocument) -> tuple[Entries, Callable[[tuple[int, ...]], Vote]]:
     entries = Entries(document.entries)
 
-    @lru_cache(maxsize=1024)
+    @lru_cache(_KEPT + len(entries))
     def stated(numbers: tuple[int, ...]) -> Vote:
         effect, hits = _strongest([entries[number] for number in numbers])
         by = tuple(map(by_entry, hits))
@@ -290,7 +293,7 @@ def _entries_of(document: PolicyDocument) -> tuple[Entries, Callable[[tuple[int,
 def _rule(rule: Rule) -> _Part:
     entries = Entries(rule.entries)
 
-    @lru_cache(maxsize=1024)
+    @lru_cache(_KEPT + len(entries))
     def stated(numbers: tuple[int, ...]) -> Vote:
         effect, _ = _strongest([entries[number] for number in numbers])
         by = By(rule.where.file, rule.where.line, rule.id)

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from licet import paths
 from licet.hosts import Endpoint, Extent, depths_of
 from licet.policy.patterns import Pattern, network
-from licet.request import TARGETLESS, Action
+from licet.request import ACTIONS, TARGETLESS, Action
 
 _NESTED = ("read", "write", "network")
 """Actions of which any two targets are nested or disjoint."""
@@ -204,6 +204,20 @@ def dead_entries(*groups: Sequence[Pattern]) -> Iterator[tuple[Pattern, Pattern]
             if cover is not None:
                 yield entry, cover
         stronger += group
+
+
+def closing(deny: Sequence[Pattern], open_ones: Sequence[Pattern]) -> Callable[[Pattern], bool]:
+    """Whether a bound that denies and opens this leaves nothing of an entry of another document."""
+    denied = {action: EntryIndex(action, deny) for action in ACTIONS}
+    mentioned = {action: EntryIndex(action, open_ones) for action in ACTIONS}
+
+    def closes(entry: Pattern) -> bool:
+        if denied[entry.action].first_cover(entry) is not None:
+            return True
+        mine = mentioned[entry.action]
+        return bool(mine.entries) and entry.target is not None and not mine.touching_places(entry.target)
+
+    return closes
 
 
 def _order(one: Extent) -> tuple[str, ...]:

@@ -48,6 +48,9 @@ class Entries:
         here._layers, here.moving = (*self._layers, _by_action(moved)), ()
         return here
 
+    def __len__(self) -> int:
+        return len(self._given)
+
     def __getitem__(self, number: int) -> Pattern:
         return self._given[number]
 
