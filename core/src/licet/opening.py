@@ -60,28 +60,30 @@ class _Wanted:
     def __init__(self, rules: Rules, permitted: Sequence[Intent], *, everything: bool) -> None:
         self._rules = rules
         self._everything = everything
-        self._named: dict[Action, dict[str, None]] = {}
+        self._named: dict[Action, set[str]] = {}
         for intent in permitted:
             if intent.target is not None or intent.action == "shell":
-                self._named.setdefault(intent.action, {})[intent.target or ""] = None
+                self._named.setdefault(intent.action, set()).add(intent.target or "")
 
     def paths(self, action: FileAction) -> set[str]:
         """Every path at which what is open can change: what is named, and what policy names inside it."""
-        named = self._named.get(action, {})
+        points = set(self._named.get(action, ()))
         if self._everything:
-            return {*named, *self._rules.points(action)}
-        return {*named, *(point for path in named for point in self._rules.points_inside(action, path))}
+            return points | self._rules.points(action)
+        for path in tuple(points):
+            points |= self._rules.points_inside(action, path)
+        return points
 
     def hosts(self) -> set[str]:
         """Every host, or pattern of hosts, at which what is open can change."""
-        named = self._named.get("network", {})
-        if self._everything or any(network(target).many for target in named):
-            return {*named, *self._rules.points("network")}
-        return {*named}
+        points = set(self._named.get("network", ()))
+        if self._everything or any(network(target).many for target in points):
+            return points | self._rules.points("network")
+        return points
 
     def opens(self, action: Action, target: str | None = None) -> bool:
         """Whether exactly this opens, apart from narrower targets with an answer of their own."""
-        named = self._named.get(action, {})
+        named = self._named.get(action, ())
         if not (named or self._everything):
             return False
         vote = self._rules.vote_on(action, target)
@@ -102,7 +104,10 @@ def _asks_the_same(named: Vote, vote: Vote) -> bool:
 
 def _region(wanted: _Wanted, action: FileAction) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The paths where an opened region begins, and those where one ends."""
-    state = {point: wanted.opens(action, point) for point in sorted(wanted.paths(action))}
+    points = wanted.paths(action)
+    if not points:
+        return (), ()
+    state = {point: wanted.opens(action, point) for point in sorted(points)}
     changes = [point for point in state if state[point] != _around(point, state)]
     return tuple(p for p in changes if state[p]), tuple(p for p in changes if not state[p])
 

@@ -67,7 +67,7 @@ def links(path: str) -> tuple[str, ...]:
 def _walk(path: str) -> tuple[str, tuple[str, ...]]:
     """Follow an absolute path name by name: where it ends, and the links on the way."""
     pending = path.split("/")[::-1]
-    done: list[str] = []
+    done: list[str] = []  # the way so far, one path a name
     followed: list[str] = []
     missing = PATH_MAX  # how many names down nothing is there; what would be below it is no link
     while pending:
@@ -77,14 +77,14 @@ def _walk(path: str) -> tuple[str, tuple[str, ...]]:
         if name == "..":
             del done[-1:]
             continue
-        here = "/" + "/".join((*done, name))
+        here = f"{done[-1]}/{name}" if done else f"/{name}"
         _refuse_magic(here)
         target = None
         if len(done) < missing:
             target, found = _link_target(here)
             missing = PATH_MAX if found else len(done) + 1
         if target is None:
-            done.append(name)
+            done.append(here)
             continue
         followed.append(here)
         if len(followed) > LINKS_MAX:
@@ -92,7 +92,7 @@ def _walk(path: str) -> tuple[str, tuple[str, ...]]:
         if target.startswith("/"):
             done.clear()
         pending += target.split("/")[::-1]
-    return "/" + "/".join(done), tuple(followed)
+    return done[-1] if done else "/", tuple(followed)
 
 
 def _link_target(path: str) -> tuple[str | None, bool]:

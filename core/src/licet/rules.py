@@ -26,7 +26,7 @@ from licet.policy.layers import Entries, Numbered
 from licet.policy.parts import Approval
 from licet.policy.patterns import Effect, network
 from licet.policy.rule import Rule
-from licet.request import TARGETLESS, Action, Intent
+from licet.request import ACTIONS, TARGETLESS, Action, Intent
 
 SEVERITY: dict[Effect, int] = {"allow": 0, "ask": 1, "deny": 2}
 LANGUAGE = "licet"
@@ -69,7 +69,7 @@ class Rules:
         parts = _parts(stack)
         if moved:
             parts = tuple(part.bound(entries) for part, entries in zip(parts, moved, strict=True))
-        self._parts = parts
+        self._about = {action: tuple(part for part in parts if part.concerns(action)) for action in ACTIONS}
         self._seals = PathIndex(stack.sealed)
         self._points: dict[Action, frozenset[str]] = {}
         self._answer = lru_cache(_KEPT + 2 * sum(len(part.entries) for part in parts))(self._answered)
@@ -111,14 +111,14 @@ class Rules:
     def points(self, action: Action) -> frozenset[str]:
         """Every target at which an answer can change: what entries name or except, and what hosts share."""
         if action not in self._points:
-            named = {point for part in self._parts for point in part.entries.points(action)}
+            named = {point for part in self._about[action] for point in part.entries.points(action)}
             hosts = with_meets(map(network, named)) if action == "network" else ()
             self._points[action] = frozenset(map(str, hosts)) if hosts else frozenset(named)
         return self._points[action]
 
     def points_inside(self, action: Action, path: str) -> set[str]:
         """Those of `points` that lie inside a path, and are not it."""
-        return {point for part in self._parts for point in part.entries.points_inside(action, path)}
+        return {point for part in self._about[action] for point in part.entries.points_inside(action, path)}
 
     def _answered(self, action: Action, target: str | None) -> Vote:
         if target is None and action not in TARGETLESS:
@@ -126,7 +126,8 @@ class Rules:
         if (seal := self._seal_over(action, target)) is not None:
             by = (By(LANGUAGE, 0, f"never grantable: {seal}"),)
             return Vote("deny", by, f"`{seal}` belongs to licet itself and is never opened")
-        return _worst([vote for part in self._parts if (vote := part.answer(action, target)) is not None])
+        votes = [part.answer(action, target) for part in self._about[action]]
+        return _worst([vote for vote in votes if vote is not None])
 
     def _vote_on_unknown(self, action: Action) -> Vote:
         """Denied only if no target of `action` is allowed or asked about."""
@@ -139,7 +140,7 @@ class Rules:
         return Vote("deny", nothing, f"nothing allows `{action}`, whatever its target")
 
     def _seal_over(self, action: Action, target: str | None) -> str | None:
-        if target is None or action not in ("read", "write"):
+        if target is None or action not in ("read", "write") or not self._stack.sealed:
             return None
         first = min(self._seals.around(target), default=None)
         return None if first is None else self._stack.sealed[first]
@@ -171,7 +172,7 @@ def contains(action: Action, outer: str, inner: str) -> bool:
 def _worst(answers: list[Vote]) -> Vote:
     if len(answers) == 1:
         return answers[0]
-    worst = max((answer.effect for answer in answers), key=SEVERITY.__getitem__)
+    worst = max(answers, key=lambda answer: SEVERITY[answer.effect]).effect
     hits = [answer for answer in answers if answer.effect == worst]
     if len(hits) == 1:
         return hits[0]
@@ -205,6 +206,9 @@ class _Part:
     def bound(self, moved: Numbered) -> Self:
         return replace(self, entries=self.entries.bound(moved)) if moved else self
 
+    def concerns(self, action: Action) -> bool:
+        return self.entries.name(action)
+
     def answer(self, action: Action, target: str | None) -> Vote | None:
         found = self.entries.covering(action, target)
         return self.stated(found) if found else self.unstated(action, target)
@@ -227,6 +231,9 @@ class _Document(_Part):
 
 
 class _Root(_Document):
+    def concerns(self, action: Action) -> bool:
+        return True
+
     def unstated(self, action: Action, target: str | None) -> Vote:
         if action == "run":
             return Vote("allow", (), "running is allowed unless something asks or denies")
@@ -234,6 +241,9 @@ class _Root(_Document):
 
 
 class _Bound(_Document):
+    def concerns(self, action: Action) -> bool:
+        return action == "tool" or super().concerns(action)
+
     def answer(self, action: Action, target: str | None) -> Vote | None:
         listed = self.document.tools
         if action == "tool" and listed is not None and target not in listed:

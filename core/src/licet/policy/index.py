@@ -43,14 +43,16 @@ class PathIndex:
                 return found
             key = key.rpartition("/")[0]
 
-    def inside(self, target: str) -> Iterator[int]:
+    def inside(self, target: str) -> list[int]:
         """The places of all paths that lie inside `target`, and are not it."""
-        key = paths.place(target)
-        first, after = (
-            (f"{key}/", f"{key}0") if key else ("\0", "\U0010ffff")
-        )  # `0` is what follows the slash
-        for found in self._sorted[bisect_left(self._sorted, first) : bisect_left(self._sorted, after)]:
-            yield from self._places[found]
+        key, found = paths.place(target), []
+        within = f"{key}/" if key else ""
+        for at in range(bisect_left(self._sorted, within), len(self._sorted)):
+            if not self._sorted[at].startswith(within):
+                break
+            if self._sorted[at] != key:
+                found += self._places[self._sorted[at]]
+        return found
 
 
 class HostIndex:

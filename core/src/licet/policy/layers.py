@@ -28,6 +28,7 @@ class Entries:
     def __init__(self, entries: Iterable[Pattern]) -> None:
         numbered = tuple(enumerate(entries))
         self._given = tuple(entry for _, entry in numbered)
+        self._named = frozenset(entry.action for entry in self._given)
         self._mentioned = frozenset(entry.action for entry in self._given if entry.effect != "deny")
         still = (one for one in numbered if not one[1].names_workdir)
         self._layers: tuple[Mapping[Action, _Group], ...] = (_by_action(still),)
@@ -44,7 +45,7 @@ class Entries:
     def bound(self, moved: Numbered) -> Entries:
         """These entries, with those of `moving` where they were bound to."""
         here = Entries.__new__(Entries)
-        here._given, here._mentioned = self._given, self._mentioned
+        here._given, here._named, here._mentioned = self._given, self._named, self._mentioned
         here._layers, here.moving = (*self._layers, _by_action(moved)), ()
         return here
 
@@ -53,6 +54,10 @@ class Entries:
 
     def __getitem__(self, number: int) -> Pattern:
         return self._given[number]
+
+    def name(self, action: Action) -> bool:
+        """Whether any of them is about `action`."""
+        return action in self._named
 
     def mentions(self, action: Action) -> bool:
         """Whether anything of `action` is allowed or asked about."""
@@ -76,6 +81,8 @@ class Entries:
 
     def points_inside(self, action: Action, path: str) -> set[str]:
         """Those of `points` that lie inside `path`, and are not it."""
+        if len(self._layers) == 1 and action in self._layers[0]:
+            return self._layers[0][action].points_inside(path)
         return {point for group in self._of(action) for point in group.points_inside(path)}
 
     def _of(self, action: Action) -> list[_Group]:
@@ -101,8 +108,8 @@ class _Group:
         named = (target for entry in self._index.entries for target in (entry.target, *entry.excepts))
         return tuple(dict.fromkeys(target for target in named if target is not None))
 
-    def points_inside(self, path: str) -> Iterator[str]:
-        return (self.points[place] for place in self._paths.inside(path))
+    def points_inside(self, path: str) -> set[str]:
+        return {self.points[place] for place in self._paths.inside(path)}
 
     @cached_property
     def _paths(self) -> PathIndex:

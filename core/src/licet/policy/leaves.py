@@ -229,5 +229,5 @@ def index_words(key: str, subject: Subject, language: str = "python") -> frozens
     found = reader(key)(subject, language)
     if found is None:
         return None
-    texts = frozenset(word for word in found if isinstance(word, str))
+    texts = frozenset([word for word in found if isinstance(word, str)])
     return texts if len(texts) == len(set(found)) else None

@@ -17,6 +17,7 @@ import json
 import posixpath
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from licet import hosts, paths
@@ -169,7 +170,7 @@ def canonical_target(action: Action, target: str, *, base: str) -> str | None:
             raise ValueError(f"`{action}` takes no target, found `{target}`")
         return None
     if action == "network":
-        return str(hosts.endpoint(target, patterns=target in (hosts.ANY, hosts.PRIVATE)))
+        return _canonical_host(target)
     if action == "tool":
         if not target.isidentifier():
             raise ValueError(f"`{target}` is no name of a tool")
@@ -187,6 +188,11 @@ def _canonical(action: Action, target: str, effect: Effect, base: str) -> str:
             raise ValueError(f"`{target}` is no name of a tool, or pattern with `*`")
         return target
     return _below_workdir(target) if _is_workdir(target) else _path(target, base)
+
+
+@lru_cache(maxsize=4096)
+def _canonical_host(target: str) -> str:
+    return str(hosts.endpoint(target, patterns=target in (hosts.ANY, hosts.PRIVATE)))
 
 
 def _closed_anyway(entry: Pattern) -> str:
