@@ -17,7 +17,6 @@ import json
 import posixpath
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal
 
 from licet import hosts, paths
@@ -190,8 +189,13 @@ def _canonical(action: Action, target: str, effect: Effect, base: str) -> str:
     return _below_workdir(target) if _is_workdir(target) else _path(target, base)
 
 
-@lru_cache(maxsize=4096)
 def _canonical_host(target: str) -> str:
+    try:
+        found = network(target)  # what later stages read too, so that it is read once
+        if not found.many and str(found) == target:
+            return target
+    except ValueError:
+        pass
     return str(hosts.endpoint(target, patterns=target in (hosts.ANY, hosts.PRIVATE)))
 
 

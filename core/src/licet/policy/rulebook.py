@@ -78,7 +78,8 @@ class Rulebook:
         for key, by_value in self._by_key.items():
             stated = index_words(key, subject)
             for value in by_value if stated is None else stated:
-                found.update(by_value.get(value, ()))
+                if value in by_value:
+                    found.update(by_value[value])
         if not found:
             return (self.rules[number] for number in self._always)
         return (self.rules[number] for number in sorted(found.union(self._always)))
