@@ -10,7 +10,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from licet.errors import InvalidPolicy, Position
 from licet.output import bounded
 from licet.policy.during import parse_moment
-from licet.policy.expectations import Expectation, Wish, model, parse_expectation, wish, wishes
+from licet.policy.expectations import NO_LIMITS, Expectation, Wish, model, parse_expectation, wish, wishes
 from licet.policy.problems import unknown
 from licet.policy.signatures import Signature, parse_tools
 from licet.policy.yaml import Fields, Items
@@ -26,6 +26,8 @@ from licet.request import Action, Limits, Subject
 
 DEFAULT_AT = datetime(2026, 1, 7, 12, tzinfo=UTC)
 """When a case happens that does not say it: noon in UTC, on a Wednesday."""
+
+NOBODY = Subject()
 
 ASKS = ("tool", "args", "run", "read", "write", "network", "shell", "intents", "code")
 CIRCUMSTANCES = ("subject", "at", "workdir", "inputs", "tools", "metadata", "limits")
@@ -58,13 +60,18 @@ class Case:
     intents: tuple[Wish, ...] | None
     code: str
     expect: Expectation
-    subject: Subject = Subject()
+    subject: Subject = NOBODY
     at: datetime = DEFAULT_AT
     workdir: str | None = None
     inputs: Mapping[str, Any] | None = None
     tools: Mapping[str, Signature | None] | None = None
     metadata: Mapping[str, str] | None = None
-    limits: Limits = Limits()
+    limits: Limits = NO_LIMITS
+
+    @property
+    def label(self) -> str:
+        """What to call it: the rule that it is about, and its name."""
+        return self.name if self.rule is None else f"{self.rule[0]}: {self.name}"
 
 
 def parse_cases(
@@ -100,7 +107,9 @@ def _case(item: object, where: Position, rule: str | None, given: Fields | None)
             raise unknown(f"unknown key `{key}` in a test case", key, known, place)
     if "expect" not in item:
         raise InvalidPolicy(
-            "a test case needs `expect`", where=where, advice="such as `expect: deny`; without it nothing fails"
+            "a test case needs `expect`",
+            where=where,
+            advice="such as `expect: deny`: without it nothing fails",
         )
     reader = _Reader(_with(item, given), where)
     about = (rule, where) if rule is not None else reader.rule()
@@ -235,7 +244,7 @@ class _Reader:
 
     def circumstances(self) -> dict[str, Any]:
         """The fields of a case that are stated of its circumstances."""
-        read = {
+        read: dict[str, Callable[[], Any]] = {
             "subject": self._subject,
             "at": self._at,
             "workdir": lambda: self.text("workdir"),

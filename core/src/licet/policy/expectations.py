@@ -22,6 +22,8 @@ from licet.policy.problems import explain, unknown
 from licet.policy.yaml import Fields, Items
 from licet.request import Action, Limits
 
+NO_LIMITS = Limits()
+
 State = Literal["hit", "miss", "pending"]
 
 EFFECTS: tuple[Effect, ...] = ("allow", "ask", "deny")
@@ -55,7 +57,7 @@ class Expectation:
     effect: Effect | None = None
     state: State | None = None
     by: tuple[str, Position] | None = None
-    limits: Limits = Limits()
+    limits: Limits = NO_LIMITS
     demands: tuple[Approval, ...] | None = None
     opened: tuple[Wish, ...] = ()
     closed: tuple[Wish, ...] = ()
@@ -215,7 +217,7 @@ class _Reader:
 
     def limits(self) -> Limits:
         if "limits" not in self.fields:
-            return Limits()
+            return NO_LIMITS
         return model(self.fields["limits"], Limits, self.file, "expect.limits", self.place("limits"))
 
 
