@@ -78,7 +78,7 @@ class Rules:
         if (seal := self._seal_over(intent)) is not None:
             by = (By(LANGUAGE, 0, f"never grantable: {seal}"),)
             return Vote("deny", by, f"`{seal}` belongs to licet itself and is never opened")
-        answers = [_answer_of_root(self.root, intent)]
+        answers = [answer_of_root(self.root, intent)]
         answers += [answer for bound in self.bounds if (answer := _answer_of_bound(bound, intent))]
         answers += [answer for rule in self.hits if (answer := answer_of_rule(rule, intent))]
         worst = max((answer.effect for answer in answers), key=SEVERITY.__getitem__)
@@ -130,7 +130,8 @@ def includes(outer: Intent, inner: Intent) -> bool:
     return outer.target == inner.target
 
 
-def _answer_of_root(document: PolicyDocument, intent: Intent) -> Vote:
+def answer_of_root(document: PolicyDocument, intent: Intent) -> Vote:
+    """What the entries of a root, bound to a working directory, say of an intent."""
     if (answer := _stated(document, intent)) is not None:
         return answer
     if intent.action == "run":

@@ -11,7 +11,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,6 +32,7 @@ NOBODY = Subject()
 ASKS = ("tool", "args", "run", "read", "write", "network", "shell", "intents", "code")
 CIRCUMSTANCES = ("subject", "at", "workdir", "inputs", "tools", "metadata", "limits")
 KEYS = ("name", "rule", *ASKS, *CIRCUMSTANCES, "expect")
+_INSIDE_RULES = tuple(key for key in KEYS if key != "rule")
 _TARGETED: tuple[Action, ...] = ("read", "write", "network")
 
 
@@ -50,11 +51,12 @@ class Case:
 
     It asks either for a `call`, or for a run of `code` with `intents` (None: all that is allowed). `rule` is
     the id of the rule that it is about, and where that is said; None if it is about the whole policy.
-    `tools` are those that the host passes, each with its signature where the policy declares none.
+    `tools` are those that the host passes, each with its signature where the policy declares none. `title` is
+    the name that its author gave it, `written` all that stands there.
     """
 
     where: Position
-    name: str
+    title: str | None
     rule: tuple[str, Position] | None
     call: MadeCall | None
     intents: tuple[Wish, ...] | None
@@ -67,6 +69,12 @@ class Case:
     tools: Mapping[str, Signature | None] | None = None
     metadata: Mapping[str, str] | None = None
     limits: Limits = NO_LIMITS
+    written: Fields = field(default_factory=Fields, repr=False)
+
+    @property
+    def name(self) -> str:
+        """Its name, or else what it asks and under which circumstances, in the words of its author."""
+        return self.title or _described(self.written)
 
     @property
     def label(self) -> str:
@@ -97,7 +105,7 @@ def parse_cases(
 def _case(item: object, where: Position, rule: str | None, given: Fields | None) -> Case:
     if not isinstance(item, Fields):
         raise InvalidPolicy(f"expected a case, a mapping with `expect`, found `{item}`", where=where)
-    known = KEYS if rule is None else tuple(key for key in KEYS if key != "rule")
+    known = KEYS if rule is None else _INSIDE_RULES
     for key in item:
         if key not in known:
             message = "names its rule, and is about the one it stands in" if key == "rule" else ""
@@ -116,12 +124,13 @@ def _case(item: object, where: Position, rule: str | None, given: Fields | None)
     call, intents, code = reader.asked()
     return Case(
         where=where,
-        name=reader.text("name") or _described(item),
+        title=reader.text("name"),
         rule=about,
         call=call,
         intents=intents,
         code=code,
         expect=parse_expectation(item["expect"], where.file, reader.place("expect"), of_rule=bool(about)),
+        written=item,
         **reader.circumstances(),
     )
 
@@ -153,7 +162,6 @@ def _with(item: Fields, given: Fields | None) -> Fields:
 
 
 def _described(item: Fields) -> str:
-    """What a case asks and under which circumstances, in the words of its author."""
     shown = (f"{key} {_shown(value)}" for key, value in item.items() if key not in ("rule", "expect"))
     return bounded(", ".join(shown), 120)
 

@@ -18,10 +18,10 @@ from typing import Literal
 
 from licet.errors import Position
 from licet.policy import Pattern, PolicyStack
-from licet.policy.conditions import Leaf, LeafAnswer
+from licet.policy.conditions import Leaf
 from licet.policy.rule import Rule
 from licet.policy.truth import Truth
-from licet.rules import by_entry
+from licet.rules import answer_of_root, by_entry
 from licet.workbench.asking import Answer
 
 Outcome = Literal["hit", "miss", "true", "false", "decided"]
@@ -48,7 +48,7 @@ class Shown:
 
 _NEVER: dict[Outcome, str] = {
     "hit": "never applied",
-    "miss": "never failed to apply",
+    "miss": "always applied",
     "true": "was never true",
     "false": "was never false",
     "decided": "never decided",
@@ -142,22 +142,25 @@ class _RuleLedger:
         yield "decided", len(self.entries) == len(self.rule.entries)
 
     def see(self, answer: Answer) -> None:
-        call = answer.facts.call
-        if self.rule.condition.reads_args and call is not None and not self.rule.matches_tool(call.tool):
-            return
-        if answer.state(self.rule) == "pending":
-            self.pending += 1
-            return
-        answers = self.rule.condition.trace(answer.facts)
-        for one, counted in zip(answers, self.leaves, strict=True):
-            counted[one.truth] += 1
-            if one.truth is Truth.unknown:
-                self.unsure[one.leaf.index] = one.why
-        if answer.state(self.rule) == "miss":
-            self.reasons[_what_failed(answers)] += 1
+        facts, condition = answer.facts, self.rule.condition
+        if condition.reads_args:
+            if facts.call is None:
+                self.pending += 1
+                return
+            if not self.rule.matches_tool(facts.call.tool):
+                return
+        truths = [test.truth(facts) for test in condition.tests]
+        for index, truth in enumerate(truths):
+            self.leaves[index][truth] += 1
+            if truth is Truth.unknown and index not in self.unsure:
+                self.unsure[index] = condition.tests[index].why(facts)
+        if (reason := _what_failed(condition.leaves, truths)) is not None:
+            self.reasons[reason] += 1
             return
         self.hits += 1
-        bound = self.rule.bind(answer.facts.request.workdir)
+        if len(self.entries) == len(self.rule.entries):
+            return
+        bound = self.rule.bind(facts.request.workdir)
         self.entries |= {
             number
             for number, entry in enumerate(bound.entries)
@@ -176,7 +179,7 @@ class _RuleLedger:
                 ("false", Truth.false, Truth.true),
             )
             for outcome, truth, opposite in wanted:
-                why = self._why_never(leaf, counted, opposite)
+                why = "" if counted[truth] else self._why_never(leaf, counted, opposite)
                 yield Shown(leaf.where, leaf.text, outcome, counted[truth] > 0, why, rule.id)
         for number, entry in enumerate(rule.entries):
             why = "the rule never applied" if not self.hits else "no case where it applies asks for that"
@@ -210,13 +213,17 @@ class _RuleLedger:
         return f"no case calls {tools}, and before a call it is pending"
 
 
-def _what_failed(answers: Sequence[LeafAnswer]) -> str:
-    """Why a rule certainly does not apply."""
-    for one in answers:
-        if one.leaf.clause != "unless" and one.truth is Truth.false:
-            return f"`{one.leaf.text}` is false"
-    texts = " and ".join(f"`{one.leaf.text}`" for one in answers if one.leaf.clause == "unless")
-    return f"its `unless` holds: {texts}"
+def _what_failed(leaves: Sequence[Leaf], truths: Sequence[Truth]) -> str | None:
+    """Why a rule certainly does not apply; None if it does, or may."""
+    exceptions = []
+    for leaf, truth in zip(leaves, truths, strict=True):
+        if leaf.clause == "unless":
+            exceptions.append((leaf.text, truth))
+        elif truth is Truth.false:
+            return f"`{leaf.text}` is false"
+    if exceptions and all(truth is Truth.true for _, truth in exceptions):
+        return f"its `unless` holds: {' and '.join(f'`{text}`' for text, _ in exceptions)}"
+    return None
 
 
 def _times(part: int, total: int) -> str:
@@ -227,24 +234,30 @@ def _times(part: int, total: int) -> str:
 
 @dataclass(slots=True)
 class _EntryLedger:
+    """An entry decides where its document, by itself, answers with it: rules and bounds may still tighten."""
+
     entry: Pattern
     decided: bool = False
     stronger: str = ""
     asked: int = 0
 
     def see(self, answer: Answer) -> None:
-        mine = by_entry(self.entry)
-        bound = self.entry.bind(answer.facts.request.workdir)
+        workdir = answer.facts.request.workdir
+        bound, root = self.entry.bind(workdir), answer.prepared.stack.root.bind(workdir)
         for verdict in answer.verdicts:
-            if verdict.effect == self.entry.effect and mine in verdict.by:
+            intent = verdict.intent
+            if intent.action != bound.action or not bound.covers(intent.target):
+                continue
+            vote = answer_of_root(root, intent)
+            if by_entry(self.entry) in vote.by:
                 self.decided = True
-            elif verdict.intent.action == bound.action and bound.covers(verdict.intent.target):
+            else:
                 self.asked += 1
-                self.stronger = " and ".join(f"{by} {by.rule}" for by in verdict.by)
+                self.stronger = " and ".join(f"`{by.rule}` ({by})" for by in vote.by)
 
     def outcomes(self) -> Iterator[Shown]:
         why = "no case asks for anything that it covers"
         if self.asked:
-            why = f"asked for {self.asked} times, and decided by {self.stronger}"
+            why = f"wherever it is asked for, {self.stronger} decides"
         what = f"{self.entry.effect}: {self.entry.text}"
         yield Shown(self.entry.where, what, "decided", self.decided, why)

@@ -64,17 +64,17 @@ def suites_of(names: Iterable[str]) -> tuple[Suite, ...]:
         InvalidPolicy: a file of tests is wrong; with the place.
         UsageError: a directory holds nothing to try.
     """
-    policies: dict[str, list[TestFile]] = {}
+    policies: dict[str, tuple[str, list[TestFile]]] = {}
     seen: set[str] = set()
     for name in names:
         for found in _found(name):
             if not found.endswith(SUFFIX):
-                policies.setdefault(_known_as(found), [])
+                policies.setdefault(_known_as(found), (found, []))
             elif (real := os.path.realpath(found)) not in seen:
                 seen.add(real)
                 file = read_tests(Path(found))
-                policies.setdefault(_known_as(file.policy), []).append(file)
-    return tuple(Suite(policy, tuple(files)) for policy, files in policies.items())
+                policies.setdefault(_known_as(file.policy), (file.policy, []))[1].append(file)
+    return tuple(Suite(policy, tuple(files)) for policy, files in policies.values())
 
 
 def _known_as(policy: str) -> str:
@@ -147,4 +147,4 @@ def _policy(tree: Fields, file: str, beside: Path) -> str:
             where=Position(file, *tree.places.get("policy", (1, 1))),
             advice="such as `policy: ./licet.yaml`, or `policy: licet:compute`",
         )
-    return named if named.startswith(PACK_PREFIX) else str(beside / named)
+    return named if named.startswith(PACK_PREFIX) else os.path.normpath(beside / named)

@@ -169,7 +169,8 @@ def _short_of_decider(answer: Answer, stack: PolicyStack) -> Iterator[Shortfall]
 
 def _short_of_demands(expected: Sequence[Approval], found: Sequence[Approval]) -> Iterator[Shortfall]:
     if len(expected) != len(found) or not _matched(tuple(expected), tuple(found)):
-        yield Shortfall("demands", _listed(expected), _listed(found))
+        stated = frozenset[str]().union(*(one.model_fields_set for one in expected))
+        yield Shortfall("demands", _listed(expected, stated), _listed(found, stated))
 
 
 def _matched(expected: tuple[Approval, ...], found: tuple[Approval, ...]) -> bool:
@@ -184,13 +185,18 @@ def _matched(expected: tuple[Approval, ...], found: tuple[Approval, ...]) -> boo
     )
 
 
-def _listed(demands: Iterable[Approval]) -> str:
-    return ", ".join(_spelled(one) for one in demands) or "none"
+def _listed(demands: Iterable[Approval], stated: frozenset[str]) -> str:
+    """Approvals in the spelling of policies, as far as they were `stated`, or in words."""
+    return ", ".join(_spelled(one, stated) if stated else str(one) for one in demands) or "none"
 
 
-def _spelled(demand: Approval) -> str:
-    stated = demand.model_dump(mode="json", exclude_unset=True, by_alias=True)
-    return " ".join(f"{name}={value}" for name, value in stated.items())
+def _spelled(demand: Approval, stated: frozenset[str]) -> str:
+    shown = demand.model_dump(mode="json", include=set(stated), exclude_none=True, by_alias=True)
+    return "{" + ", ".join(f"{name}: {_word(value)}" for name, value in shown.items()) + "}"
+
+
+def _word(value: object) -> str:
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value)
 
 
 def _opens(answer: Answer, wish: Wish) -> bool:
