@@ -25,11 +25,11 @@ from licet.errors import InvalidPolicy, InvalidRequest, Position
 from licet.plan import Opened
 from licet.policy import PolicyStack
 from licet.policy.cases import Case, MadeCall
-from licet.policy.document import PACK_PREFIX
 from licet.policy.expectations import State, Wish
 from licet.policy.facts import CallFacts, Facts
 from licet.policy.parts import Approval
 from licet.policy.patterns import WORKDIR, Effect, canonical_target
+from licet.policy.references import PACK_PREFIX
 from licet.policy.rule import Rule
 from licet.policy.signatures import Signature, Type, bind
 from licet.policy.truth import Truth

@@ -153,7 +153,7 @@ class _RuleLedger:
         for index, truth in enumerate(truths):
             self.leaves[index][truth] += 1
             if truth is Truth.unknown and index not in self.unsure:
-                self.unsure[index] = condition.tests[index].why(facts)
+                self.unsure[index] = condition.tests[index].answer(facts)[1]
         if (reason := _what_failed(condition.leaves, truths)) is not None:
             self.reasons[reason] += 1
             return

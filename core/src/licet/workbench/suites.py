@@ -19,8 +19,8 @@ from licet.errors import InvalidPolicy, Position, UsageError
 from licet.files import read_plain
 from licet.policy import PolicyStack
 from licet.policy.cases import Case, check_circumstances, parse_cases
-from licet.policy.document import PACK_PREFIX
 from licet.policy.problems import unknown
+from licet.policy.references import PACK_PREFIX
 from licet.policy.yaml import MAX_BYTES, Fields, load
 
 SUFFIX = ".test.yaml"
