@@ -27,9 +27,10 @@ from licet.hosts import Endpoint, canonical_host
 from licet.output import BoundedSink
 from licet.paths import PATH_MAX
 from licet.plan import ExecutionPlan
-from licet.policy import PolicyStack
+from licet.policy import PolicyDocument, PolicyStack
 from licet.policy.facts import CallFacts
 from licet.policy.patterns import denies_address
+from licet.policy.rule import Rule
 from licet.policy.signatures import Signature, bind, of_callable
 from licet.prepare import Deciders, Prepared
 from licet.result import Output, ToolCallMade
@@ -125,7 +126,8 @@ class RunHost:
 
     def _denies(self, address: Endpoint) -> bool:
         stack = self._prepared.stack
-        entries = (entry for part in (*stack.documents, *stack.hits) for entry in part.deny)
+        parts: tuple[PolicyDocument | Rule, ...] = (*stack.documents, *stack.hits)
+        entries = (entry for part in parts for entry in part.deny)
         return any(denies_address(entry, address) for entry in entries)
 
     async def call(self, call: ToolCall) -> Reply:

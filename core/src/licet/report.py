@@ -49,8 +49,8 @@ class Explanation:
     repair: tuple[Repair, ...]
     policy: str
     policy_digest: str
-    policy_stale: str | None
     plan_digest: str | None
+    policy_stale: str | None = None
     syntax_error: Violation | None = None
 
     @property

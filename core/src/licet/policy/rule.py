@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -213,11 +213,11 @@ def _useless(settings: _Settings) -> Iterator[tuple[str, str]]:
         yield "audit.content", "a rule can demand `digest`"
 
 
-def _tools(entries: tuple[Pattern, ...]) -> tuple[str, ...] | None:
-    """The tools that a rule is about; None if it is about anything else, so that it can't read a call."""
+def _tools(entries: tuple[Pattern, ...]) -> Callable[[str], bool] | None:
+    """Which tools a rule is about; None if it is about anything else, so that it can't read a call."""
     if not entries or any(entry.action != "tool" for entry in entries):
         return None
-    return tuple(entry.target for entry in entries if entry.target is not None)
+    return lambda name: any(entry.covers(name) for entry in entries)
 
 
 def _engine() -> ConditionEngine:
