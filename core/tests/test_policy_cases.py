@@ -30,7 +30,8 @@ def test_a_call_is_read_with_its_arguments() -> None:
 
 def test_intents_in_short_and_in_full_are_one_list() -> None:
     one = case(
-        "read: ./a, write: [./b, workdir/c], network: 'h.example:443', shell: true, intents: [read ./d], expect: deny"
+        "read: ./a, write: [./b, workdir/c], network: 'h.example:443', shell: true, "
+        "intents: [read ./d], expect: deny"
     )
     assert [str(wish) for wish in one.intents or ()] == [
         "read ./a",

@@ -27,7 +27,9 @@ StackOf = Callable[..., PolicyStack]
 
 def coverage(stack: PolicyStack, *texts: str) -> Coverage:
     ledger = Ledger(stack)
-    items = load("".join(f"- {{{text}, expect: allow}}\n" for text in texts).encode(), "t") or load(b"[]", "t")
+    items = load("".join(f"- {{{text}, expect: allow}}\n" for text in texts).encode(), "t") or load(
+        b"[]", "t"
+    )
     for case in parse_cases(items, "t", Position("t", 1)):
         ledger.see(ask(case, stack))
     return ledger.coverage()
@@ -42,6 +44,7 @@ allow: [tool refund, tool pay]
 tools: {refund: {amount: decimal}, pay: {amount: decimal}}
 rules: [{id: big, ask: tool refund, if: args.amount > 100, unless: {group: cfo}}]"""
 CALL = "tool: refund, args: {amount: 500}"
+PENDING = "no case calls `refund`, and before a call it is pending"
 NOBODY = "nobody said the group"
 
 
@@ -51,12 +54,12 @@ NOBODY = "nobody said the group"
         (
             (),
             [
-                "`big` never applied: no case calls `refund`, and before a call it is pending",
-                "`big` always applied: no case calls `refund`, and before a call it is pending",
-                "`args.amount > 100` of `big` was never true: no case calls `refund`, and before a call it is pending",
-                "`args.amount > 100` of `big` was never false: no case calls `refund`, and before a call it is pending",
-                "`group: cfo` of `big` was never true: no case calls `refund`, and before a call it is pending",
-                "`group: cfo` of `big` was never false: no case calls `refund`, and before a call it is pending",
+                f"`big` never applied: {PENDING}",
+                f"`big` always applied: {PENDING}",
+                f"`args.amount > 100` of `big` was never true: {PENDING}",
+                f"`args.amount > 100` of `big` was never false: {PENDING}",
+                f"`group: cfo` of `big` was never true: {PENDING}",
+                f"`group: cfo` of `big` was never false: {PENDING}",
                 "`ask: tool refund` of `big` never decided: the rule never applied",
                 "`allow: tool refund` never decided: no case asks for anything that it covers",
                 "`allow: tool pay` never decided: no case asks for anything that it covers",
@@ -214,7 +217,7 @@ def test_a_malformed_file_of_tests_is_an_error(tmp_path: Path, text: str, messag
 
 
 def test_a_directory_that_holds_nothing_to_try_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds neither `licet.yaml` nor any"):
+    with pytest.raises(UsageError, match=r"holds neither `licet.yaml` nor any"):
         suites_of([str(tmp_path)])
     with pytest.raises(InvalidPolicy, match="the tests can't be read: no such file or directory"):
         suites_of([str(tmp_path / "x.test.yaml")])

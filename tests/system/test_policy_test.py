@@ -122,7 +122,9 @@ def test_programs_read_all_of_it() -> None:
 
 def test_a_hostile_name_harms_neither_a_terminal_nor_a_build_server(policy: Path) -> None:
     (policy / "more.test.yaml").write_text(
-        TESTS.replace("small refunds", r'"\e[31m</testcase>\x07\uFFFE"').replace("expect: allow", "expect: ask")
+        TESTS.replace("small refunds", r'"\e[31m</testcase>\x07\uFFFE"').replace(
+            "expect: allow", "expect: ask"
+        )
     )
     ran = licet("policy", "test", "--junit", "out.xml")
     assert ran.code == 1
@@ -131,3 +133,15 @@ def test_a_hostile_name_harms_neither_a_terminal_nor_a_build_server(policy: Path
     assert (suite.get("name"), suite.get("tests"), suite.get("failures")) == ("licet.yaml", "3", "1")
     assert suite[2].get("name") == r"\x1b[31m</testcase>\x07\ufffe"
     assert licet("policy", "test", "--junit", "no/such/out.xml").code == 2
+
+
+def test_changes_that_no_test_notices_are_told(policy: Path) -> None:
+    (policy / "licet.yaml").write_text(POLICY[: POLICY.rindex("      - {tool")])
+    ran = licet("policy", "test", "--mutate", "--json")
+    [one] = ran.json["policies"]
+    assert (ran.code, [(found["rule"], found["change"]) for found in one["unnoticed"]]) == (
+        0,
+        [("big-refund", "that always applies")],
+    )
+    ran = licet("policy", "test", "--mutate", "--fail-on-warn")
+    assert (ran.code, "`big-refund` that always applies" in ran.out) == (1, True)

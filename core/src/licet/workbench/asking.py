@@ -129,6 +129,8 @@ def ask(case: Case, stack: PolicyStack) -> Answer:
         )
     except InvalidRequest as problem:
         raise InvalidPolicy(problem.message, where=case.where, advice=problem.advice) from None
+    if (broken := prepared.syntax_error) is not None:
+        raise InvalidPolicy(f"line {broken.line} of the code: {broken.message}", where=case.where)
     if case.call is None:
         return Answer(case, prepared, prepared.facts, None)
     facts = replace(prepared.facts, call=_called(case.call, case, prepared.stack))

@@ -9,19 +9,25 @@ from pathlib import Path
 from licet.policy import MANAGED, PolicyStack
 from licet.policy.cases import Case
 from licet.workbench.coverage import Coverage, Ledger
+from licet.workbench.mutants import Mutant
 from licet.workbench.suites import Suite
 from licet.workbench.trials import Trial, try_case
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tested:
-    """One policy after its trials; `warnings` are what is no failure and should not stay."""
+    """One policy after its trials.
+
+    `warnings` are what is no failure and should not stay. `unnoticed` are the changes of its rules that no
+    test notices, None where that was not asked for.
+    """
 
     policy: str
     stack: PolicyStack
     trials: tuple[Trial, ...]
     coverage: Coverage
     warnings: tuple[str, ...]
+    unnoticed: tuple[Mutant, ...] | None = None
 
     @property
     def failures(self) -> tuple[Trial, ...]:

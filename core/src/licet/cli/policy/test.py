@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ _MOST_SHOWN = 20  # outcomes that are not covered, of one policy
 )
 @click.option("-k", "words", metavar="TEXT", help="Only the tests whose name, or rule, holds TEXT.")
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML to FILE too.")
+@click.option("--mutate", is_flag=True, help="Change each rule, and tell which changes no test notices.")
 @click.option("--fail-on-warn", is_flag=True, help="Let a warning fail the tests.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON document to stdout.")
 def test(
@@ -46,6 +47,7 @@ def test(
     min_coverage: float | None,
     words: str | None,
     junit: Path | None,
+    mutate: bool,
     fail_on_warn: bool,
     as_json: bool,
 ) -> int:
@@ -58,14 +60,18 @@ def test(
     """
     from licet.workbench.suites import suites_of
 
-    if words is not None and min_coverage is not None:
-        raise UsageError("`-k` tries some tests, so nothing can be said of `--min-coverage`")
+    if words is not None and (min_coverage is not None or mutate):
+        option = "--mutate" if mutate else "--min-coverage"
+        raise UsageError(f"`-k` tries some tests, so nothing can be said of `{option}`")
     loaded = [(suite, stack_of(suite.policy)) for suite in suites_of(paths or (".",))]
     tested = _tried(loaded, words)
+    if mutate:
+        tested = _mutated(tested)
     if junit is not None:
         _write(junit, tested)
     low = [one for one in tested if min_coverage is not None and not one.coverage.reaches(min_coverage)]
-    bad = any(one.failures for one in tested) or low or (fail_on_warn and any(one.warnings for one in tested))
+    doubtful = fail_on_warn and any(one.warnings or one.unnoticed for one in tested)
+    bad = any(one.failures for one in tested) or bool(low) or doubtful
     if as_json:
         from licet.cli.terminal import put_json
 
@@ -90,6 +96,14 @@ def _tried(loaded: Sequence[tuple[Suite, PolicyStack]], words: str | None) -> li
         )
     with Steps("tests tried", total) as steps:
         return [try_suite(suite, stack, picked=picked, heard=steps.step) for suite, stack in loaded]
+
+
+def _mutated(tested: Sequence[Tested]) -> list[Tested]:
+    from licet.cli.steps import Steps
+    from licet.workbench.mutants import count, unnoticed
+
+    with Steps("changes tried", sum(count(one.stack) for one in tested)) as steps:
+        return [replace(one, unnoticed=unnoticed(one.stack, one.trials, steps.step)) for one in tested]
 
 
 def _picking(words: str | None) -> Callable[[Case], bool]:
@@ -119,6 +133,8 @@ def _show(tested: Tested, least: float | None, *, partly: bool) -> None:
         if len(missing) > _MOST_SHOWN:
             rows.append((f"and {len(missing) - _MOST_SHOWN} more", "`--json` has them all", ""))
         put_table(("not covered", "why", "where"), rows)
+    if tested.unnoticed:
+        put_table(("no test notices", "where"), [(str(one), _near(one.where)) for one in tested.unnoticed])
     low = least is not None and not coverage.reaches(least)
     count = (
         f"{failed} of {_tests(len(tested.trials))} failed"
@@ -128,7 +144,8 @@ def _show(tested: Tested, least: float | None, *, partly: bool) -> None:
     lines = [("warning", warning) for warning in tested.warnings]
     if not partly:
         lines.insert(0, ("coverage", _percent(coverage) + (f", {least:g} % are asked for" if low else "")))
-    tone: Tone = "bad" if failed or low else "warn" if tested.warnings else "good"
+    doubtful = tested.warnings or tested.unnoticed
+    tone: Tone = "bad" if failed or low else "warn" if doubtful else "good"
     show_card(Card(tone, f"{_near(tested.policy)}: {count}", tested.stack.name, lines))
 
 
@@ -169,6 +186,9 @@ def _json(tested: Tested, *, partly: bool) -> dict[str, Any]:
             "possible": coverage.possible,
             "missing": [{**asdict(one), "where": str(one.where)} for one in coverage.missing],
         },
+        "unnoticed": None
+        if tested.unnoticed is None
+        else [{**asdict(one), "where": str(one.where)} for one in tested.unnoticed],
         "warnings": list(tested.warnings),
     }
 
