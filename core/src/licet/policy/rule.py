@@ -110,6 +110,7 @@ def parse_rules(value: object, file: str, entries: Entries) -> tuple[Rule, ...]:
     for item, place in zip(value, value.places, strict=True):
         rule = _rule(item, Position(file, *place), entries)
         refuse_repetition(found.get(rule.id), rule)
+        _refuse_late_settings(item, rule)
         found[rule.id] = rule
     return tuple(found.values())
 
@@ -122,6 +123,19 @@ def refuse_repetition(first: Rule | None, second: Rule) -> None:
             where=second.where,
             advice="give one of them another id",
         )
+
+
+def _refuse_late_settings(item: Fields, rule: Rule) -> None:
+    """Settings of a run are settled before it starts, so a rule that waits for a call has no say in them."""
+    if not rule.condition.reads_args:
+        return
+    for key in ("limits", "sandbox", "audit", *(() if rule.ask else ("approval",))):
+        if key in item:
+            raise InvalidPolicy(
+                f"`{key}` of the rule `{rule.id}` would come too late: its condition waits for a call",
+                where=_at(item, key, rule.where),
+                advice="put it into a rule of its own, whose condition reads no `args` and no `tool`",
+            )
 
 
 def _rule(item: object, where: Position, entries: Entries) -> Rule:
