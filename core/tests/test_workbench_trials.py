@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from licet.errors import InvalidPolicy, Position
 from licet.policy import PolicyStack
-from licet.policy.cases import parse_cases
+from licet.policy.cases import KEYS, parse_cases
 from licet.policy.yaml import load
 from licet.rules import SEVERITY
 from licet.testing.strategies import document_of
@@ -222,6 +222,15 @@ def test_signatures_of_a_case_stand_in_for_those_of_python(stack_of: StackOf) ->
     assert "applies since `args.sum > 5` is not known" in unknown.notes[0]
 
 
+def test_what_a_case_says_of_a_tool_has_to_fit_the_policy(stack_of: StackOf) -> None:
+    stack = stack_of("rules: [{id: big, ask: tool pay, if: args.sum > 5}]")
+    with pytest.raises(InvalidPolicy, match="`sum` is no field of `args`") as raised:
+        tried(stack, "tool: pay, args: {total: 5}, tools: {pay: {total: int}}, expect: ask")
+    assert str(raised.value.where) == "root:2:42"
+    with pytest.raises(InvalidPolicy, match="the tool `refund` is not what `tools` of root declares"):
+        tried(stack_of(REFUNDS), "run: true, tools: {refund: {sum: int}}, expect: allow")
+
+
 def test_a_managed_bound_that_decides_is_named(tmp_path: Path) -> None:
     managed = tmp_path / "10-org.yaml"
     root = document_of("licet: 1\n", "root", "/p")
@@ -257,3 +266,57 @@ def test_what_a_rule_asks_or_denies_is_at_least_asked_or_denied(
     for rule in rules_of(stack):
         assert SEVERITY[answer.own(rule)] <= SEVERITY[answer.effect]
         assert (answer.state(rule) == "hit") is (rule.id in hits)
+
+
+_ODD = st.sampled_from(
+    [
+        "null",
+        "true",
+        "0",
+        "-1.5",
+        "''",
+        "x",
+        r'"\0"',
+        r'"\uD800"',
+        "[]",
+        "[null]",
+        "{}",
+        "{a: null}",
+        "{id: 1}",
+        "{id: a}",
+        "[{a: b}]",
+        "hit",
+        "ask",
+        "refund",
+        "big-refund",
+        "'*'",
+        "/p/data",
+        "99999999999999999999",
+        "{refund: {a: int}}",
+        "{refund: {order: int}}",
+        "[refund]",
+        "2026-03-07T12:00:00Z",
+        "{effect: ask}",
+        "{by: weekend}",
+        "[read x]",
+        "{memory: 0}",
+        "{memory: 1MiB}",
+        "'../..'",
+        '{"x y": z}',
+        "{order: {a: [{b: c}]}, amount: .nan}",
+        "h.example:80",
+    ]
+)
+
+
+@given(st.dictionaries(st.sampled_from((*KEYS, "odd")), _ODD, max_size=6))
+def test_whatever_a_case_holds_it_is_tried_or_refused_in_words(fields: dict[str, str]) -> None:
+    stack = PolicyStack(document_of(f"licet: 1\n{REFUNDS}", "root", "/p"))
+    text = ", ".join(f"{key}: {value}" for key, value in ({"expect": "allow"} | fields).items())
+    try:
+        trial = tried(stack, text)
+    except InvalidPolicy as problem:
+        assert problem.where is not None
+        assert problem.message
+    else:
+        assert isinstance(trial.passed, bool)

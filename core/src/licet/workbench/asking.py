@@ -25,13 +25,14 @@ from licet.errors import InvalidPolicy, InvalidRequest, Position
 from licet.plan import Opened
 from licet.policy import PolicyStack
 from licet.policy.cases import Case, MadeCall
+from licet.policy.conditions import check_calls
 from licet.policy.expectations import State, Wish
 from licet.policy.facts import CallFacts, Facts
 from licet.policy.parts import Approval
 from licet.policy.patterns import WORKDIR, Effect, canonical_target
 from licet.policy.references import PACK_PREFIX
 from licet.policy.rule import Rule
-from licet.policy.signatures import Signature, Type, bind
+from licet.policy.signatures import Signature, Type, bind, mismatch
 from licet.policy.truth import Truth
 from licet.prepare import Prepared, prepare
 from licet.request import ExecutionRequest, Intent, Limits
@@ -108,7 +109,8 @@ def ask(case: Case, stack: PolicyStack) -> Answer:
     """
     beside = beside_of(case)
     workdir = _workdir(case, beside)
-    names = dict.fromkeys((*(case.tools or {}), *((case.call.tool,) if case.call else ())), _passed)
+    _check_signatures(case, stack)
+    names = dict.fromkeys((*(case.tools or {}), *((case.call.tool,) if case.call else ())), _PASSED)
     try:
         prepared = prepare(
             ExecutionRequest(
@@ -172,8 +174,32 @@ def _workdir(case: Case, beside: str) -> str:
         raise InvalidPolicy(f"`workdir` can't be used: {problem}", where=case.where) from None
 
 
-def _passed(**arguments: Any) -> None:
-    """Stands for a tool of the host: it is decided on, and never called."""
+class _Passed:
+    """Stands for a tool of the host, of which Python says nothing: it is decided on, and never called."""
+
+    __signature__ = 0  # no signature, so that `inspect` finds none
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Be a callable."""
+
+
+_PASSED = _Passed()
+
+
+def _check_signatures(case: Case, stack: PolicyStack) -> None:
+    """Check what a case says of tools as a run checks what Python says of them."""
+    for name, signature in (case.tools or {}).items():
+        if signature is None:
+            continue
+        if (declared := stack.tools.get(name)) is None:
+            for rule in stack.rulebook.about_calls:
+                if rule.matches_tool(name):
+                    check_calls(rule.condition, {name: signature})
+        elif (how := mismatch(declared, signature)) is not None:
+            raise InvalidPolicy(
+                f"the tool `{name}` is not what `tools` of {stack.root.file} declares: {how}",
+                where=case.where,
+            )
 
 
 def _called(call: MadeCall, case: Case, stack: PolicyStack) -> CallFacts:
