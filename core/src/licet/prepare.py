@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from licet.applying import applied_to, facts_of
+from licet.calling import check_tools
 from licet.decide import Ballot, Decision, Rehearsal, decide, tightened, verdict_of
 from licet.normalize import Digest, lowered, normalize
 from licet.policy import PolicyDocument, PolicyStack
@@ -62,9 +63,11 @@ def prepare(
     `directory`, `host_environment` and `digest` are those of `normalize`; `deciders` asks every other one.
 
     Raises:
-        InvalidRequest: the request can't be understood.
+        InvalidRequest: the request can't be understood, or brings other tools than the policy declares.
+        InvalidPolicy: a rule reads arguments that one of its tools does not have.
     """
     request = normalize(asked, stack, directory=directory, host_environment=host_environment, digest=digest)
+    check_tools(request.tools, stack)
     seen = screen(request.code, denied_modules=stack.denied_modules)
     facts = facts_of(request, seen, at)
     applied = applied_to(stack, facts)
