@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from licet.applying import facts_of
 from licet.decide import Decision, decide_call
-from licet.errors import InvalidPolicy, InvalidRequest
+from licet.errors import InvalidPolicy
 from licet.policy import PolicyStack
 from licet.policy.facts import CallFacts
 from licet.request import NormalizedRequest, ScreenReport, Subject
@@ -85,42 +85,3 @@ def test_an_approval_comes_too_late_where_the_rule_does_not_ask(stack_of: StackO
         stack_of(TOOLS + "rules: [{id: big, deny: tool pay, if: args.amount > 1, approval: {count: 2}}]")
     stack_of(TOOLS + "rules: [{id: big, ask: tool pay, if: args.amount > 1, approval: {count: 2}}]")
     stack_of(TOOLS + "rules: [{id: big, ask: tool pay, if: {group: x}, limits: {memory: 1MiB}}]")
-
-
-def pay(amount: int) -> None: ...
-
-
-def swapped(to: str, amount: int) -> None: ...
-
-
-def anything(**given: Any) -> None: ...
-
-
-@pytest.mark.parametrize("bound", [False, True])
-@pytest.mark.parametrize(
-    ("tool", "why"),
-    [
-        (swapped, "it needs `to`, which is not declared"),
-        (lambda: None, "it takes no `amount`; its parameters are none"),
-        (len, "it takes no `amount`; its parameters are `obj`"),
-    ],
-)
-def test_a_tool_that_is_not_what_the_policy_declares_is_no_tool(
-    stack_of: StackOf, normalized: Normalized, tool: Callable[..., Any], why: str, bound: bool
-) -> None:
-    stack = stack_of("", TOOLS) if bound else stack_of(TOOLS)
-    with pytest.raises(InvalidRequest) as problem:
-        normalized(stack=stack, tools={"pay": tool})
-    where = "bound1" if bound else "root"
-    assert problem.value.message == f"the tool `pay` is not what {where} declares: {why}"
-
-
-def test_arguments_by_position_can_not_be_taken_for_others(stack_of: StackOf, normalized: Normalized) -> None:
-    stack = stack_of("tools: {pay: {amount: int, to: string}}")
-    with pytest.raises(InvalidRequest, match="declared as `amount`, `to` and stand as `to`, `amount`"):
-        normalized(stack=stack, tools={"pay": swapped})
-
-
-def test_a_tool_that_is_what_the_policy_declares_is_passed(stack_of: StackOf, normalized: Normalized) -> None:
-    for tool in (pay, anything, type("T", (), {"__call__": lambda self, amount: None})()):
-        assert normalized(stack=stack_of(TOOLS), tools={"pay": tool, "other": len}).tools["pay"] is tool

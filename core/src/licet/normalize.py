@@ -24,7 +24,6 @@ from licet import paths, values
 from licet.errors import InvalidRequest
 from licet.policy import PolicyStack
 from licet.policy.patterns import canonical_target
-from licet.policy.signatures import mismatch, of_callable
 from licet.request import (
     ACTIONS,
     Change,
@@ -75,7 +74,6 @@ def normalize(
     stdin = _stdin(request.stdin, limits, violations)
     environment = _environment(request.env, stack.environment, host_environment, changes)
     _check_names(request)
-    _check_tools(request, stack)
     inputs = _inputs(request.inputs)
     sent = _encoded(request.code)
     _check_size(request)
@@ -254,21 +252,6 @@ def _check_names(request: ExecutionRequest) -> None:
                 raise InvalidRequest(f"the {kind} `{name}` has no name that code can use")
     if both := sorted(request.inputs.keys() & request.tools.keys()):
         raise InvalidRequest(f"`{both[0]}` is both an input and a tool")
-
-
-def _check_tools(request: ExecutionRequest, stack: PolicyStack) -> None:
-    """Conditions read arguments by the names that a policy declares, so the tool has to have those."""
-    for document in stack.documents if request.tools else ():
-        for name in request.tools.keys() & (document.tools or {}).keys():
-            try:
-                known = of_callable(request.tools[name])
-            except ValueError:  # nobody knows what it takes
-                continue
-            if why := mismatch((document.tools or {})[name], known):
-                raise InvalidRequest(
-                    f"the tool `{name}` is not what {document.file} declares: {why}",
-                    advice="declare it under `tools` as it is, or pass the tool that is meant",
-                )
 
 
 def _inputs(given: Mapping[str, Any]) -> str:
