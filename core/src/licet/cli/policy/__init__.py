@@ -10,9 +10,10 @@ _COMMANDS = {
     "init": ("licet.cli.policy.init", "init"),
     "check": ("licet.cli.policy.check", "check"),
     "show": ("licet.cli.policy.show", "show"),
+    "test": ("licet.cli.policy.test", "test"),
 }
 
 
 @click.group(cls=LazyGroup, modules=_COMMANDS)
 def policy() -> None:
-    """Start, check and show policies."""
+    """Start, check, show and test policies."""

@@ -1,0 +1,1 @@
+"""What the authors of policies work with: pure functions over stacks, decisions and records."""
