@@ -7,9 +7,11 @@ import click
 from licet.cli.lazily import LazyGroup
 
 _COMMANDS = {
+    "impact": ("licet.cli.policy.impact", "impact"),
     "init": ("licet.cli.policy.init", "init"),
     "check": ("licet.cli.policy.check", "check"),
     "show": ("licet.cli.policy.show", "show"),
+    "suggest": ("licet.cli.policy.suggest", "suggest"),
 }
 
 
