@@ -24,7 +24,7 @@ from licet.prepare import Prepared
 from licet.request import Action
 from licet.select import Offer, Selection
 from licet.workbench.recorded import NotReplayable, RecordedAccess, RecordedCall, RecordedRun
-from licet.workbench.replay import Outcome, Replayer, outcome_of
+from licet.workbench.replay import Outcome, Replayer, nearest, outcome_of
 from licet.workbench.tally import Tally
 
 MOST_EXAMPLES = 3
@@ -300,15 +300,14 @@ def _reasons(run: RecordedRun, after: Outcome, decision: Decision, selection: Se
 
 def _blockers(run: RecordedRun, selection: Selection) -> Iterable[str]:
     """What the backend lacks that ran it; where none did, what the one lacks that comes nearest."""
-    by_name = {candidate.name: candidate for candidate in selection.candidates}
-    if not by_name:
+    one = nearest(run, selection)
+    if one is None:
         yield "no backend is installed and enabled"
-    elif run.backend is not None and run.backend not in by_name:
+    elif run.backend is not None and run.backend != one.name:
         yield f"{run.backend}: it is not enabled here"
     else:
-        nearest = min(by_name.values(), key=lambda one: (one.name != run.backend, len(one.blockers)))
-        for blocker in nearest.blockers:
-            yield f"{nearest.name}: {blocker.what}: asked {blocker.asked}, offered {blocker.offered}"
+        for blocker in one.blockers:
+            yield f"{one.name}: {blocker.what}: asked {blocker.asked}, offered {blocker.offered}"
 
 
 def _verdict_reasons(decision: Decision) -> Iterable[str]:

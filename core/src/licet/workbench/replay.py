@@ -30,7 +30,7 @@ from licet.policy.facts import CallFacts
 from licet.policy.leaves import KeyTest
 from licet.policy.truth import Truth
 from licet.prepare import Prepared, decide_on
-from licet.select import Offer
+from licet.select import Candidate, Offer, Selection
 from licet.workbench.recorded import NotReplayable, RecordedCall, RecordedRun, restore
 
 Outcome = Literal["allowed", "asks", "unrunnable", "denied"]
@@ -45,6 +45,13 @@ def outcome_of(effect: str, backend: str | None) -> Outcome:
     if backend is None:
         return "unrunnable"
     return "asks" if effect == "ask" else "allowed"
+
+
+def nearest(run: RecordedRun, selection: Selection) -> Candidate | None:
+    """The backend that ran it, or else the one that lacks least; None if there is none at all."""
+    return min(
+        selection.candidates, key=lambda one: (one.name != run.backend, len(one.blockers)), default=None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +69,14 @@ class CallAgain:
 
 
 class Replayer:
-    """Decides recorded runs under `stack`, with what `offers` can run; looks at no clock and no log."""
+    """Decides recorded runs under `stack`, with what `offers` can run; looks at no clock and no log.
 
-    def __init__(self, stack: PolicyStack, offers: Sequence[Offer]) -> None:
+    With `learning` false, a run that learned is decided as one that does not.
+    """
+
+    def __init__(self, stack: PolicyStack, offers: Sequence[Offer], *, learning: bool = True) -> None:
         self.stack = stack
+        self._learning = learning
         self._offers = tuple(offers)
         self._known: OrderedDict[bytes, Prepared | NotReplayable] = OrderedDict()
 
@@ -153,6 +164,8 @@ class Replayer:
         return (*self.stack.documents, *self.stack.rehearsed)
 
     def _decide(self, run: RecordedRun) -> Prepared | NotReplayable:
+        if not self._learning and run.request is not None:
+            run = replace(run, request={**run.request, "learn": False})
         try:
             restored = restore(run, self.stack)
         except NotReplayable as problem:
