@@ -28,6 +28,7 @@ from licet.units import show_moment
 Word = str | int | float | bool
 
 PROPERTY = "property."
+_SHOWN = 8
 KEYS = ("tenant", "group", "subject", "type", "language", "before", "after", "property.NAME")
 """The keys of a mapping in `if` and `unless`."""
 
@@ -42,8 +43,8 @@ class Test(Protocol):
     def truth(self, facts: Facts) -> Truth:
         """The answer."""
 
-    def why(self, facts: Facts) -> str:
-        """What was found, in words."""
+    def answer(self, facts: Facts) -> tuple[Truth, str]:
+        """The answer, and what was found, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +64,16 @@ class KeyTest:
             return certain(any(word in found for word in self.words))
         return either(_same(found[0], word) for word in self.words)
 
-    def why(self, facts: Facts) -> str:
-        """What the subject says."""
-        found = said(self.key, facts)
+    def answer(self, facts: Facts) -> tuple[Truth, str]:
+        """The answer, and what the subject says."""
+        found, truth = said(self.key, facts), self.truth(facts)
         if found is None:
-            return f"nobody said the {self.key} of this request"
+            return truth, f"nobody said the {self.key}"
         if self.key == "group":
-            return (
-                f"the groups are {', '.join(f'`{_short(one)}`' for one in found)}" if found else "in no group"
-            )
-        if self.truth(facts) is Truth.unknown:
-            return f"the {self.key} is `{_short(found[0])}`, which is of another type than the policy's"
-        return f"the {self.key} is `{_short(found[0])}`"
+            return truth, f"the groups are {_listed(found)}" if found else "the subject is in no group"
+        if truth is Truth.unknown:
+            return truth, f"the {self.key} is {_listed(found)}, which is of another type than the policy's"
+        return truth, f"the {self.key} is {_listed(found)}"
 
 
 def said(key: str, facts: Facts) -> tuple[Word, ...] | None:
@@ -111,9 +110,10 @@ def _is_nan(value: Word) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _short(value: object) -> str:
-    text = repr(value)[1:-1] if isinstance(value, str) else str(value)
-    return text if len(text) <= 60 else f"{text[:59]}…"
+def _listed(words: tuple[Word, ...]) -> str:
+    shown = [repr(word)[1:-1] if isinstance(word, str) else str(word) for word in words[:_SHOWN]]
+    more = [f"{len(words) - _SHOWN} more"] if len(words) > _SHOWN else []
+    return ", ".join([*(f"`{text[:59]}…`" if len(text) > 60 else f"`{text}`" for text in shown), *more])
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +129,12 @@ class MomentTest:
         reached = self.moment.reached(facts.at)
         return reached if self.key == "after" else negated(reached)
 
-    def why(self, facts: Facts) -> str:
-        """The time of the decision."""
-        now = f"it is {show_moment(facts.at.timestamp())}"
-        if self.truth(facts) is Truth.unknown:
-            return f"{now}, and it depends on the time zone whether that day has begun; write a time with its offset"
-        return now
+    def answer(self, facts: Facts) -> tuple[Truth, str]:
+        """The answer, and the time of the decision."""
+        truth, why = self.truth(facts), f"it is {show_moment(facts.at.timestamp())}"
+        if truth is Truth.unknown:
+            why += ", and whether that day has begun depends on the time zone; write a time with its offset"
+        return truth, why
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +148,11 @@ class DuringTest:
         """The answer; it is always known."""
         return self.during.holds(facts.at)
 
-    def why(self, facts: Facts) -> str:
-        """The time of the decision, on every clock that the windows name."""
+    def answer(self, facts: Facts) -> tuple[Truth, str]:
+        """The answer, and the time of the decision on every clock that the windows name."""
         zones = {window.zone.key: window.zone for window in self.during.windows if window.zone is not None}
         local = [f"{facts.at.astimezone(zone):%a %Y-%m-%d %H:%M} in {name}" for name, zone in zones.items()]
-        return f"it is {' and '.join(local) or show_moment(facts.at.timestamp())}"
+        return self.truth(facts), f"it is {' and '.join(local) or show_moment(facts.at.timestamp())}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +170,9 @@ class TextTest:
         """The answer of the engine."""
         return self.compiled.evaluate(facts)[0]
 
-    def why(self, facts: Facts) -> str:
-        """The reason of the engine, for what is unknown."""
-        return self.compiled.evaluate(facts)[1]
+    def answer(self, facts: Facts) -> tuple[Truth, str]:
+        """The answer of the engine, and for what is unknown, its reason."""
+        return self.compiled.evaluate(facts)
 
 
 def parse_key(key: str, value: object, places: tuple[Position, ...]) -> KeyTest | MomentTest:
@@ -195,19 +195,18 @@ def parse_key(key: str, value: object, places: tuple[Position, ...]) -> KeyTest 
     if not words:
         raise InvalidPolicy(f"`{key}` lists nothing", where=where, advice="name at least one value")
     spots = places[1:] if isinstance(value, Items) else (where,) * len(words)
-    for word, spot in zip(words, spots, strict=True):
-        _check_word(key, word, spot)
-    return KeyTest(key, tuple(words))
+    return KeyTest(key, tuple(_word(key, word, spot) for word, spot in zip(words, spots, strict=True)))
 
 
-def _check_word(key: str, word: object, where: Position) -> None:
+def _word(key: str, word: object, where: Position) -> Word:
     if isinstance(word, str):
-        return
+        return word
     if not key.startswith(PROPERTY):
         advice = f'put it in quotes: `{key}: "{word}"`' if isinstance(word, (bool, int, float)) else None
         raise InvalidPolicy(f"`{key}` needs a text, found `{word}`", where=where, advice=advice)
     if not isinstance(word, (bool, int, float)) or (isinstance(word, float) and not math.isfinite(word)):
         raise InvalidPolicy(f"`{key}` needs a text, a number, true or false, found `{word}`", where=where)
+    return word
 
 
 def index_words(key: str, subject: Subject, language: str = "python") -> frozenset[str] | None:

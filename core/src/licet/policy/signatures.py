@@ -25,7 +25,8 @@ from licet.policy.advice import nearest
 from licet.policy.yaml import Fields
 
 KINDS = (
-    "string", "int", "decimal", "float", "bool", "bytes", "date", "datetime", "duration", "list", "map", "any",
+    "string", "int", "decimal", "float", "bool", "bytes",
+    "date", "datetime", "duration", "list", "map", "any",
 )  # fmt: skip
 """The types of parameters; `list of TYPE` and `TYPE?` (may be left out) are made of them."""
 

@@ -76,7 +76,7 @@ def text_of(stack: PolicyStack) -> str | None:
     """The text of the root's file; None for a pack, which is nobody's to change."""
     from pathlib import Path
 
-    from licet.policy.document import PACK_PREFIX
+    from licet.policy.references import PACK_PREFIX
 
     if stack.root.file.startswith(PACK_PREFIX):
         return None
