@@ -350,4 +350,4 @@ def _lacking(one: Candidate | None) -> str:
 
 def _told(one: Forbidden) -> str:
     place = f" (line {one.line})" if one.line else ""
-    return f"`{one.what}`{place}: {one.by}"
+    return f"{one.what}{place}: {one.by}"

@@ -113,7 +113,7 @@ def _forbidden(verdict: Verdict, root: str) -> Forbidden:
     """A denial by more than the silence of the document `root`."""
     others = [by for by in verdict.by if by.document not in (LANGUAGE, root) or by.line]
     by = " and ".join(f"{by} ({by.rule})" for by in others) or verdict.reason
-    return Forbidden(str(verdict.intent), by, verdict.intent.line)
+    return Forbidden(f"`{verdict.intent}`", by, verdict.intent.line)
 
 
 def _accesses(run: RecordedRun, prepared: Prepared) -> Iterator[Want | Forbidden]:
@@ -128,7 +128,7 @@ def _accesses(run: RecordedRun, prepared: Prepared) -> Iterator[Want | Forbidden
         if verdict.effect == "deny":
             yield _denied(verdict, "refused while it ran", prepared)
         elif prepared.request.intents is not None:
-            yield Forbidden(str(verdict.intent), "the request itself, which lists its intents without it")
+            yield Forbidden(f"`{verdict.intent}`", "the request itself, which lists its intents without it")
 
 
 def _file(action: str) -> Action:

@@ -73,7 +73,7 @@ def _on_lines(text: str, allow: Any, entries: Sequence[str], newline: str) -> st
     end = text.find("\n", last.end_mark.index)
     lines = [prefix + _spelled(entry) for entry in entries]
     if end < 0:
-        return text + newline + newline.join(lines)
+        return text + newline + newline.join(lines) + newline
     return text[: end + 1] + newline.join(lines) + newline + text[end + 1 :]
 
 
@@ -86,12 +86,17 @@ def _in_brackets(text: str, node: Any, parts: Sequence[str], newline: str) -> st
     first = node.value[-1][0] if isinstance(node, yaml.MappingNode) else node.value[-1]
     begin = text.rfind("\n", 0, first.start_mark.index) + 1
     indent = text[begin : first.start_mark.index]
-    between = f"{newline}{indent}" if begin > node.start_mark.index and not indent.strip() else " "
-    comma = _comma(text, last.end_mark.index, node.end_mark.index - 1)
+    own_lines = begin > node.start_mark.index and not indent.strip()
+    between = f"{newline}{indent}" if own_lines else " "
+    end, close = last.end_mark.index, node.end_mark.index - 1
+    comma = _comma(text, end, close)
+    at = end if comma is None else comma + 1
+    line_end = text.find(newline, at, close) if own_lines else -1
+    rest = text[at:line_end] if line_end >= 0 else ""  # a comment stays with its item
+    added = "".join(f",{between}{part}" for part in parts)
     if comma is None:
-        at = last.end_mark.index
-        return text[:at] + "".join(f",{between}{part}" for part in parts) + text[at:]
-    return text[: comma + 1] + "".join(f"{between}{part}," for part in parts) + text[comma + 1 :]
+        return f"{text[:at]},{rest}{added[1:]}{text[at + len(rest) :]}"
+    return f"{text[:at]}{rest}{added[1:]},{text[at + len(rest) :]}"
 
 
 def _comma(text: str, begin: int, end: int) -> int | None:
