@@ -176,7 +176,7 @@ def test_approvals_a_day_are_counted_by_person_and_group(past: Past) -> None:
 
 def test_days_are_those_that_the_runs_cover(past: Past) -> None:
     past.run("")
-    early = [record for record in past.log.records()]
+    early = list(past.log.records())
     past.run("")
     late = [record for record in past.log.records() if record not in early]
     moved = [replace(one, entry=replace(one.entry, time="2020-01-01T00:00:00.000000000Z")) for one in early]

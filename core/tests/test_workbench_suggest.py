@@ -1,4 +1,4 @@
-"""Lines suggested from recorded runs: what they name, what they leave out, and who stands against the rest."""
+"""Lines suggested from recorded runs: what they name, what they leave out, who is against the rest."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_what_somebody_forbids_is_told_and_not_suggested(
     past: Past, policy: str, code: str, forbidden: str
 ) -> None:
     (past.folder / "org.yaml").write_text("licet: 1\nallow: [read /usr]\n")
-    past.run(policy, code=f"{code}\nopen('/srv/other')")
+    past.run(policy, code=f"{code}\nimport os\nos.system('id')")
     found = past.suggest()
     assert entries(found) == []
     names = {"root": past.folder / "policy.yaml", "folder": past.folder}

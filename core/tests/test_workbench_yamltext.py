@@ -1,4 +1,4 @@
-"""Entries put into the text of a policy: everything else stays, and what is added reads as its neighbours do."""
+"""Entries put into the text of a policy: all else stays, and what is added reads as its neighbours do."""
 
 from pathlib import Path
 
@@ -30,7 +30,8 @@ TWO = ("read ./new", "tool find")
         (
             "allow: [\n  read ./a, # why, and why\n  'read ./b' # so\n]\nlicet: 1\n",
             TWO,
-            "allow: [\n  read ./a, # why, and why\n  'read ./b', # so\n  read ./new,\n  tool find\n]\nlicet: 1\n",
+            "allow: [\n  read ./a, # why, and why\n  'read ./b', # so\n"
+            "  read ./new,\n  tool find\n]\nlicet: 1\n",
         ),
         (
             "allow: [\n  read ./a, # a, b\n]\nlicet: 1\n",
@@ -40,7 +41,8 @@ TWO = ("read ./new", "tool find")
         (
             "allow:\n  - read ./a # a\n  - read ./b   # b\n\n# about deny\ndeny: [shell]\n",
             TWO,
-            "allow:\n  - read ./a # a\n  - read ./b   # b\n  - read ./new\n  - tool find\n\n# about deny\ndeny: [shell]\n",
+            "allow:\n  - read ./a # a\n  - read ./b   # b\n"
+            "  - read ./new\n  - tool find\n\n# about deny\ndeny: [shell]\n",
         ),
         ("allow: [shell,\n  read ./a] # a\n", ONE, "allow: [shell,\n  read ./a,\n  read ./new] # a\n"),
         ("allow:\n- read ./a\n", ONE, "allow:\n- read ./a\n- read ./new\n"),

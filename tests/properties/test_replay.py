@@ -27,7 +27,7 @@ from licet.workbench.replay import Replayer
 from licet.workbench.suggest import Suggester, Suggestion
 from reference_evaluator import Reference, Want
 
-slow = settings(max_examples=60, deadline=None)
+slow = settings(max_examples=40, deadline=None)
 AT = datetime(2026, 3, 7, 12, tzinfo=UTC)
 FILE = "/t/policy.yaml"
 STRONG = SandboxEnforcementContract(
@@ -165,11 +165,12 @@ def suggested(stack: PolicyStack, text: str, runs: list[RecordedRun], after: int
 
 
 def gets(run: RecordedRun, stack: PolicyStack) -> int:
-    """How much of what a run wanted the policy gives it: a start, and what it was refused then."""
+    """How much of what a run wanted the policy gives it: a start, its tools, and what it was refused then."""
     decision = Replayer(stack, OFFERS, learning=False).request(run).decision
     if decision.effect == "deny":
         return 0
-    return 1 + sum(decision.opened.opens(access.action, access.target) for access in run.accesses)
+    tools = sum(v.effect != "deny" for v in decision.verdicts if v.intent.action == "tool")
+    return 1 + tools + sum(decision.opened.opens(one.action, one.target) for one in run.accesses)
 
 
 ACCESSES = st.lists(
@@ -183,7 +184,7 @@ ACCESSES = st.lists(
 ).map(tuple)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(REFERENCES, st.lists(st.tuples(DECLARED, INFERRED, ACCESSES), min_size=1, max_size=3))
 def test_a_suggestion_lets_runs_through_and_is_minimal(
     reference: Reference, asked: list[tuple[list[Want] | None, list[Want], tuple[RecordedAccess, ...]]]

@@ -71,16 +71,18 @@ def wants_of(run: RecordedRun, replayer: Replayer) -> Wants:
     prepared = replayer.request(run)
     wants, hidden = list[Want](), list[Intent]()
     forbidden = list(_besides(prepared.decision))
+    stopped = bool(forbidden)
     for verdict in prepared.decision.verdicts:
         if verdict.effect != "deny":
             continue
         if not verdict.omitted:
+            stopped |= verdict.intent.when == "start"
             forbidden.append(_forbidden(verdict, replayer.stack.root.file))
         elif verdict.intent.target is None and verdict.intent.action not in TARGETLESS:
             hidden.append(verdict.intent)
         else:
             wants.append(Want(verdict.intent, _SEEN_BY[verdict.intent.source]))
-    if forbidden:
+    if stopped:
         return Wants(forbidden=tuple(forbidden))
     for found in (*_accesses(run, prepared), *_calls(run, prepared, replayer)):
         if isinstance(found, Want):
