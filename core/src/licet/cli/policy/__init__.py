@@ -7,10 +7,12 @@ import click
 from licet.cli.lazily import LazyGroup
 
 _COMMANDS = {
+    "impact": ("licet.cli.policy.impact", "impact"),
     "init": ("licet.cli.policy.init", "init"),
     "check": ("licet.cli.policy.check", "check"),
     "show": ("licet.cli.policy.show", "show"),
     "test": ("licet.cli.policy.test", "test"),
+    "suggest": ("licet.cli.policy.suggest", "suggest"),
 }
 
 
