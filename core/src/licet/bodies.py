@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
-from importlib.metadata import version
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from licet.account import versions
 from licet.applying import Hit
 from licet.approval import Authorization
 from licet.backend import Descriptor, Outcome, Termination
@@ -27,7 +27,6 @@ from licet.policy import PolicyStack
 from licet.prepare import Prepared
 from licet.request import CodeNeeds, Limits
 from licet.result import Output, Protection
-from licet.screen import VERSION as SCREEN_VERSION
 from licet.select import Candidate, Chosen, Selection
 
 if TYPE_CHECKING:
@@ -53,8 +52,7 @@ def request(prepared: Prepared) -> dict[str, Any]:
         "requirements": normalized.requirements,
         "changes": normalized.changes,
         "metadata": normalized.metadata,
-        "licet": _version(),
-        "screen": SCREEN_VERSION,
+        **versions(),
     }
 
 
@@ -267,8 +265,3 @@ def refusal(termination: Termination, detail: str) -> dict[str, Any]:
 
 def _shortfall(blocker: Blocker) -> str:
     return f"{blocker.what}: asked {blocker.asked}, offered {blocker.offered}"
-
-
-@cache
-def _version() -> str:
-    return version("licet")

@@ -42,6 +42,7 @@ from licet.portal import Portal
 from licet.prepare import Prepared, choose_again, prepare
 from licet.probe.results import Progress
 from licet.record import AuditLog, Kind, UnavailableLog
+from licet.repair import FEW_DECISIONS, MOST_DECISIONS, explained
 from licet.report import Explanation
 from licet.request import ExecutionRequest, as_request
 from licet.result import ExecutionResult
@@ -117,16 +118,22 @@ class Runtime:
         return self._attestor.offers(self.backends)
 
     def decide(self, request: ExecutionRequest | str | bytes, **fields: Any) -> Explanation:
-        """Decide and select without running or recording anything.
+        """Decide and select without running or recording anything; for a refusal, find what would pass.
 
         Raises:
             InvalidRequest: the request can't be understood.
         """
         asked = as_request(request, fields)
         try:
-            return self._prepare(asked, self._digest).explanation
+            prepared = self._prepare(asked, self._digest)
         except AuditUnavailable:  # without a key, all can be said but the digest of the plan
-            return replace(self._prepare(asked, no_digest).explanation, plan_digest=None)
+            prepared = self._prepare(asked, no_digest)
+            prepared = replace(prepared, explanation=replace(prepared.explanation, plan_digest=None))
+        stack = prepared.stack.loaded or prepared.stack
+        most = FEW_DECISIONS if self._deciders else MOST_DECISIONS
+        return explained(
+            asked, prepared, lambda one: self._prepare(one.request, no_digest, one.at, stack), most
+        )
 
     async def run(self, request: ExecutionRequest | str | bytes, **fields: Any) -> ExecutionResult:
         """Run code if policy lets it, and say how it went.
@@ -236,12 +243,18 @@ class Runtime:
     ) -> None:
         await self.aclose()
 
-    def _prepare(self, asked: ExecutionRequest, digest: Digest) -> Prepared:
+    def _prepare(
+        self,
+        asked: ExecutionRequest,
+        digest: Digest,
+        at: datetime | None = None,
+        stack: PolicyStack | None = None,
+    ) -> Prepared:
         return prepare(
             asked,
-            self.stack,
+            stack or self.stack,
             self.offers(),
-            at=datetime.now(UTC),
+            at=at or datetime.now(UTC),
             directory=paths.current_directory(),
             host_environment=os.environ,
             digest=digest,

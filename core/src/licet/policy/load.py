@@ -76,6 +76,7 @@ def load_stack(root: str | Path, source: PolicySource, *, sealed: Iterable[Path]
         tuple(reader.sealed),
         tuple(_warnings(document, bounds)),
         rehearsed=tuple(bound for bound in reader.bounds.values() if bound.mode == "dry_run"),
+        managed=tuple(reader.bounds[path].file for path in reader.managed),
     )
 
 
@@ -85,6 +86,7 @@ class _Reader:
     def __init__(self, source: PolicySource) -> None:
         self._source = source
         self.bounds: dict[Path, PolicyDocument] = {}
+        self.managed: list[Path] = []
         self.sealed: dict[str, None] = {}
 
     def read(self, name: str) -> PolicyDocument:
@@ -95,7 +97,9 @@ class _Reader:
         for bound in document.within:
             self._bound(bound, Position(document.file), (root,))
         for managed in self._managed():
-            self._bound(managed, Position(str(self._source.managed)), ())
+            asked_at = Position(str(self._source.managed))
+            self._bound(managed, asked_at, ())
+            self.managed.append(self._locate(managed, asked_at))
         return document
 
     def seal(self, name: str) -> str:

@@ -32,7 +32,8 @@ class PolicyStack:
 
     `sealed` holds canonical paths: the state directory, keys, every loaded policy file and the managed
     directory. `hits` are the rules that apply to the request at hand; a stack that was loaded has none yet.
-    `rehearsed` are the bounds that are evaluated and decide nothing.
+    `rehearsed` are the bounds that are evaluated and decide nothing. `managed` are the files of bounds that an
+    administrator set.
     """
 
     root: PolicyDocument
@@ -42,6 +43,7 @@ class PolicyStack:
     hits: tuple[Rule, ...] = ()
     rehearsed: tuple[PolicyDocument, ...] = ()
     loaded: PolicyStack | None = None
+    managed: tuple[str, ...] = ()
 
     @property
     def documents(self) -> tuple[PolicyDocument, ...]:
@@ -76,6 +78,12 @@ class PolicyStack:
         bounds = sorted({_content(bound) for bound in (*self.bounds, *self.rehearsed)})
         text = json.dumps([_content(self.root), bounds])
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def document_digests(self) -> Mapping[str, str]:
+        """By file, SHA-256 over what each document says, as `digest` is over all of them."""
+        documents = (*self.documents, *self.rehearsed)
+        return {one.file: f"sha256:{hashlib.sha256(_content(one).encode()).hexdigest()}" for one in documents}
 
     @cached_property
     def names_workdir(self) -> bool:
