@@ -66,7 +66,10 @@ def repairs(
     found = [] if asks_only else search.smallest("ask")
     if asks_only or (found and not any(one.leads_to == "allow" for one in found)):
         found += search.smallest("allow")
-    return tuple(sorted(dict.fromkeys(found), key=_order)[:MOST_PROPOSED])
+    ranked = sorted(dict.fromkeys(found), key=_order)
+    best = [one for one in ranked if one.leads_to == "allow"][:1]
+    shown = ranked[: MOST_PROPOSED - 1]
+    return tuple([*shown, *(one for one in best or ranked[MOST_PROPOSED - 1 :][:1] if one not in shown)])
 
 
 def passes(prepared: Prepared) -> Effect:
