@@ -26,7 +26,9 @@ from licet.testing.strategies import document_of
 HELD = SandboxEnforcementContract(
     **{control: Enforcement(Level.enforced, "kernel", evidence=Evidence.probed) for control in Control}
 )
-FULL = Descriptor("full", "1", HELD, Language("python"), frozenset({"read", "write", "network", "shell", "tool"}))
+FULL = Descriptor(
+    "full", "1", HELD, Language("python"), frozenset({"read", "write", "network", "shell", "tool"})
+)
 SMALL = Descriptor("small", "1", HELD, Language("tiny", frozenset({"generator"}), frozenset(), stdin=False))
 MONDAY = datetime(2026, 11, 30, 10, tzinfo=UTC)
 
@@ -82,7 +84,9 @@ def told(found: Explanation) -> list[str]:
     return [f"{one.text} → {one.leads_to}" if one.leads_to else one.text for one in found.repair]
 
 
-WEEKEND = "allow: [shell]\nrules: [{id: weekend, deny: shell, during: {days: [mon], zone: UTC}, unless: {group: oncall}}]"
+WEEKEND = """\
+allow: [shell]
+rules: [{id: weekend, deny: shell, during: {days: [mon], zone: UTC}, unless: {group: oncall}}]"""
 ON_CALL = Subject(id="ann", groups=("dev",))
 
 
@@ -305,7 +309,11 @@ CONDITIONS = [
     "unless: {group: oncall}",
 ]
 RULES = st.lists(
-    st.tuples(st.sampled_from(["deny", "ask"]), st.sampled_from([*ENTRIES, "shell", "run"]), st.sampled_from(CONDITIONS)),
+    st.tuples(
+        st.sampled_from(["deny", "ask"]),
+        st.sampled_from([*ENTRIES, "shell", "run"]),
+        st.sampled_from(CONDITIONS),
+    ),
     max_size=2,
 )
 

@@ -1,4 +1,4 @@
-"""What a decision rests on, for those who ask why: documents, rules and their leaves, approvals, other voices.
+"""What a decision rests on, for those who ask why: documents, rules and their leaves, approvals, votes.
 
 Rules this module keeps:
 

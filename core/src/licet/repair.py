@@ -13,12 +13,18 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import count
+from typing import Protocol
 
 from licet.account import Account
 from licet.blockers import Blocker, blockers
+from licet.digests import no_digest
 from licet.edits import Asked, Edit, applied, told
+from licet.errors import AuditUnavailable
+from licet.normalize import Digest
 from licet.others import others
+from licet.policy import PolicyStack
 from licet.policy.patterns import Effect
 from licet.prepare import Prepared
 from licet.report import Explanation, Repair, repairs_of_code
@@ -32,6 +38,38 @@ FEW_DECISIONS = 64
 """For where each decision asks further deciders, which may be far away."""
 
 MOST_PROPOSED = 5
+
+
+class Prepare(Protocol):
+    """`prepare` on behalf of a runtime: now, or at another instant under a policy that was current."""
+
+    def __call__(
+        self,
+        asked: ExecutionRequest,
+        digest: Digest,
+        at: datetime | None = None,
+        stack: PolicyStack | None = None,
+    ) -> Prepared:
+        """Decide `asked`."""
+
+
+def decided(request: ExecutionRequest, prepare: Prepare, digest: Digest, *, few: bool) -> Explanation:
+    """Decide `request` now, and explain it whole; `few` says that decisions are dear.
+
+    Raises:
+        InvalidRequest: the request can't be understood.
+    """
+    try:
+        prepared = prepare(request, digest)
+    except AuditUnavailable:  # without a key, all can be said but the digest of the plan
+        prepared = prepare(request, no_digest)
+        prepared = replace(prepared, explanation=replace(prepared.explanation, plan_digest=None))
+    stack = prepared.stack.loaded or prepared.stack
+
+    def attempt(asked: Asked) -> Prepared:
+        return prepare(asked.request, no_digest, asked.at, stack)
+
+    return explained(request, prepared, attempt, FEW_DECISIONS if few else MOST_DECISIONS)
 
 
 def explained(
@@ -68,8 +106,9 @@ def repairs(
         found += search.smallest("allow")
     ranked = sorted(dict.fromkeys(found), key=_order)
     best = [one for one in ranked if one.leads_to == "allow"][:1]
-    shown = ranked[: MOST_PROPOSED - 1]
-    return tuple([*shown, *(one for one in best or ranked[MOST_PROPOSED - 1 :][:1] if one not in shown)])
+    if best and best[0] not in ranked[:MOST_PROPOSED]:
+        return (*ranked[: MOST_PROPOSED - 1], *best)
+    return tuple(ranked[:MOST_PROPOSED])
 
 
 def passes(prepared: Prepared) -> Effect:

@@ -12,17 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from licet.account import Account, verdict_json
 from licet.contract import Evidence
 from licet.decide import Decision, Verdict
-from licet.edits import Edit
 from licet.policy import PolicyStack
 from licet.policy.parts import DEFAULT_APPROVAL
 from licet.policy.patterns import Effect
 from licet.request import Violation
 from licet.select import Candidate, Selection
+
+if TYPE_CHECKING:
+    from licet.edits import Edit
 
 
 @dataclass(frozen=True, slots=True)

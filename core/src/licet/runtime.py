@@ -16,7 +16,6 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -42,7 +41,6 @@ from licet.portal import Portal
 from licet.prepare import Prepared, choose_again, prepare
 from licet.probe.results import Progress
 from licet.record import AuditLog, Kind, UnavailableLog
-from licet.repair import FEW_DECISIONS, MOST_DECISIONS, explained
 from licet.report import Explanation
 from licet.request import ExecutionRequest, as_request
 from licet.result import ExecutionResult
@@ -123,17 +121,9 @@ class Runtime:
         Raises:
             InvalidRequest: the request can't be understood.
         """
-        asked = as_request(request, fields)
-        try:
-            prepared = self._prepare(asked, self._digest)
-        except AuditUnavailable:  # without a key, all can be said but the digest of the plan
-            prepared = self._prepare(asked, no_digest)
-            prepared = replace(prepared, explanation=replace(prepared.explanation, plan_digest=None))
-        stack = prepared.stack.loaded or prepared.stack
-        most = FEW_DECISIONS if self._deciders else MOST_DECISIONS
-        return explained(
-            asked, prepared, lambda one: self._prepare(one.request, no_digest, one.at, stack), most
-        )
+        from licet.repair import decided  # no run needs it
+
+        return decided(as_request(request, fields), self._prepare, self._digest, few=bool(self._deciders))
 
     async def run(self, request: ExecutionRequest | str | bytes, **fields: Any) -> ExecutionResult:
         """Run code if policy lets it, and say how it went.

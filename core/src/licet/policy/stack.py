@@ -32,8 +32,8 @@ class PolicyStack:
 
     `sealed` holds canonical paths: the state directory, keys, every loaded policy file and the managed
     directory. `hits` are the rules that apply to the request at hand; a stack that was loaded has none yet.
-    `rehearsed` are the bounds that are evaluated and decide nothing. `managed` are the files of bounds that an
-    administrator set.
+    `rehearsed` are the bounds that are evaluated and decide nothing. `managed` are the files of bounds that
+    an administrator set.
     """
 
     root: PolicyDocument
