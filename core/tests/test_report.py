@@ -118,19 +118,19 @@ def test_the_form_of_json(explained: Explained) -> None:
                 **untried,
             },
         ],
+        "policy": f"root@{found.policy_digest.removeprefix('sha256:')[:4]}",
         "policy_digest": found.policy_digest,
+        "policy_stale": None,
+        "licet": version("licet"),
+        "screen": SCREEN_VERSION,
         "plan_digest": told["plan_digest"],
         "syntax_error": {"code": "syntax_error", "line": 2, "message": "invalid syntax", "advice": ""},
         "at": "2026-11-30T10:00:00+00:00",
-        "documents": [
-            {"file": "root", "name": None, "role": "root", "digest": told["documents"][0]["digest"]}
-        ],
+        "documents": [{"file": "root", "name": None, "role": "root", "sha256": None}],
         "rules": [],
         "demands": [],
         "rehearsals": [],
         "ballots": [],
-        "licet": version("licet"),
-        "screen": SCREEN_VERSION,
     }
 
 

@@ -12,9 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from functools import cache
-from importlib.metadata import version
-from types import MappingProxyType
 from typing import Any, Literal
 
 from licet.applying import traced
@@ -25,7 +22,6 @@ from licet.policy.facts import Facts
 from licet.policy.parts import Approval
 from licet.policy.rule import Rule
 from licet.policy.truth import Truth
-from licet.screen import VERSION as SCREEN_VERSION
 
 Role = Literal["root", "bound", "managed", "dry_run"]
 Outcome = Literal["hit", "unknown", "missed", "pending"]
@@ -36,12 +32,15 @@ _OUTCOMES: Mapping[Truth, Outcome] = {Truth.true: "hit", Truth.false: "missed", 
 
 @dataclass(frozen=True, slots=True)
 class DocumentUsed:
-    """One document that took part. `managed` bounds are the administrator's, `dry_run` decide nothing."""
+    """One document that took part. `managed` bounds are the administrator's, `dry_run` decide nothing.
+
+    `sha256` is that of the bytes of its file, as `within` can pin it; None if it was not read from one.
+    """
 
     file: str
     name: str | None
     role: Role
-    digest: str
+    sha256: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,6 @@ class Account:
             "demands": [demand_json(one) for one in decision.demands],
             "rehearsals": [_rehearsal(one) for one in decision.rehearsals],
             "ballots": [asdict(one) for one in decision.ballots],
-            **versions(),
         }
 
 
@@ -110,17 +108,11 @@ def _documents(stack: PolicyStack) -> Iterable[DocumentUsed]:
     roles += [(bound, "managed" if bound.file in stack.managed else "bound") for bound in stack.bounds]
     roles += [(bound, "dry_run") for bound in stack.rehearsed]
     for document, role in roles:
-        yield DocumentUsed(document.file, document.name, role, stack.document_digests[document.file])
+        yield DocumentUsed(document.file, document.name, role, stack.sources.get(document.file))
 
 
 def _answer(rule: Rule, truth: Truth | None, leaves: tuple[LeafAnswer, ...]) -> RuleAnswer:
     return RuleAnswer(rule, "pending" if truth is None else _OUTCOMES[truth], leaves)
-
-
-@cache
-def versions() -> Mapping[str, str]:
-    """The versions of what decides: of licet, and of what the screen knows."""
-    return MappingProxyType({"licet": version("licet"), "screen": SCREEN_VERSION})
 
 
 def demand_json(demand: Approval) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from licet.account import versions
 from licet.applying import Hit
 from licet.approval import Authorization
 from licet.backend import Descriptor, Outcome, Termination
@@ -25,6 +24,7 @@ from licet.plain import Plain, plain_body
 from licet.plan import ExecutionPlan, Opened
 from licet.policy import PolicyStack
 from licet.prepare import Prepared
+from licet.report import versions
 from licet.request import CodeNeeds, Limits
 from licet.result import Output, Protection
 from licet.select import Candidate, Chosen, Selection
@@ -79,6 +79,8 @@ def decision(decided: Decision, stack: PolicyStack) -> Plain:
             "effect": decided.effect,
             "policy": stack.name,
             "policy_digest": decided.policy_digest,
+            "policy_stale": stack.stale,
+            **versions(),
             "documents": [document.file for document in stack.documents],
             "verdicts": [verdict(one) for one in decided.verdicts],
             "violations": [

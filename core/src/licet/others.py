@@ -16,7 +16,7 @@ from licet.applying import Hit
 from licet.decide import Verdict
 from licet.edits import Asked
 from licet.policy import PolicyStack
-from licet.policy.leaves import KeyTest, said
+from licet.policy.leaves import KeyTest, reader
 from licet.policy.patterns import Effect
 from licet.prepare import Prepared
 from licet.report import ENABLE_BACKEND, Repair, approvals, repairs_by_the_owner
@@ -79,7 +79,7 @@ def _persons(hit: Hit, prepared: Prepared) -> Iterator[_Person]:
                     yield _Person(
                         f"have somebody run it who {_IS[_head(test.key)].format(test.key, word)}", person
                     )
-        elif leaf.clause == "if" and said(test.key, prepared.facts) is None:
+        elif leaf.clause == "if" and reader(test.key)(subject, prepared.facts.language) is None:
             if (person := _with(subject, test.key, _ANOTHER)) is not None:
                 named = " or ".join(f"`{word}`" for word in words)
                 text = f"say the {test.key}, if it is not {named}: nobody did, so `{hit.rule.id}` counts"

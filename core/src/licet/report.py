@@ -9,9 +9,12 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import cache
+from importlib.metadata import version
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from licet.account import Account, verdict_json
@@ -21,6 +24,7 @@ from licet.policy import PolicyStack
 from licet.policy.parts import DEFAULT_APPROVAL
 from licet.policy.patterns import Effect
 from licet.request import Violation
+from licet.screen import VERSION as SCREEN_VERSION
 from licet.select import Candidate, Selection
 
 if TYPE_CHECKING:
@@ -44,7 +48,10 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What `licet explain` answers: permission, beside it the selection, and what both rest on."""
+    """What `licet explain` answers: permission, beside it the selection, and what both rest on.
+
+    `policy` is the name of the policy that decided, `policy_stale` why newer text of it is not in force.
+    """
 
     effect: Effect
     verdicts: tuple[Verdict, ...]
@@ -53,8 +60,10 @@ class Explanation:
     selection: Selection
     evidence: Evidence
     repair: tuple[Repair, ...]
+    policy: str
     policy_digest: str
     plan_digest: str | None
+    policy_stale: str | None = None
     syntax_error: Violation | None = None
     account: Account | None = None
 
@@ -78,7 +87,10 @@ class Explanation:
                 "candidates": [self._candidate(one) for one in self.selection.candidates],
             },
             "repair": [asdict(repair) for repair in self.repair],
+            "policy": self.policy,
             "policy_digest": self.policy_digest,
+            "policy_stale": self.policy_stale,
+            **versions(),
             "plan_digest": self.plan_digest,
             "syntax_error": asdict(self.syntax_error) if self.syntax_error else None,
             **(self.account.as_json() if self.account else {}),
@@ -87,6 +99,12 @@ class Explanation:
     def _candidate(self, candidate: Candidate) -> dict[str, Any]:
         evidence = "missing" if candidate.missing else self.evidence.value
         return asdict(candidate) | {"evidence": evidence}
+
+
+@cache
+def versions() -> Mapping[str, str]:
+    """The versions of what decides: of licet, and of what the screen knows."""
+    return MappingProxyType({"licet": version("licet"), "screen": SCREEN_VERSION})
 
 
 def explain(
@@ -107,7 +125,9 @@ def explain(
         selection=selection,
         evidence=decision.evidence,
         repair=tuple(dict.fromkeys(_repairs(decision, selection))),
+        policy=stack.name,
         policy_digest=decision.policy_digest,
+        policy_stale=stack.stale,
         plan_digest=chosen.plan_digest if chosen else None,
         syntax_error=syntax_error,
         account=Account(stack, decision, at),

@@ -17,7 +17,6 @@ from licet.backend import Termination
 from licet.cli import amounts, because, places, refusals
 from licet.cli.terminal import Card, Tone
 from licet.contract import Evidence
-from licet.policy import PolicyStack
 from licet.report import Explanation
 from licet.request import Change
 from licet.result import ExecutionResult, Protection
@@ -47,17 +46,18 @@ _HEADINGS = {
 }
 
 
-def of_result(result: ExecutionResult, stack: PolicyStack, state: Path, disabled: Sequence[str] = ()) -> Card:
+def of_result(result: ExecutionResult, state: Path, disabled: Sequence[str] = ()) -> Card:
     """The card of a finished run, whose log is in the state directory `state`.
 
     `disabled` are plugins that are installed and not enabled.
     """
     note = _note(result)
     refuted = _refuted(result.decision) if result.decision else ()
-    body = _refusal(result, stack, disabled) if _is_refusal(result) else _body(result)
-    rows = (*body, *refuted, *_rehearsed(result), *_trail(result), *_more(result, state))
+    body = _refusal(result, disabled) if _is_refusal(result) else _body(result)
+    stale = _stale(result.decision) if result.decision else ()
+    rows = (*body, *refuted, *_rehearsed(result), *stale, *_trail(result), *_more(result, state))
     if result.success:
-        return Card("good", "ran", f"{note} · {stack.name}", rows)
+        return Card("good", "ran", f"{note} · {result.decision.policy}" if result.decision else note, rows)
     if result.termination is Termination.exited:
         heading = _failed_heading(result)
     elif result.termination is Termination.audit_unavailable and result.backend is not None:
@@ -78,18 +78,18 @@ def of_cancelled(state: Path) -> Card:
 
 
 def of_explanation(
-    explanation: Explanation, stack: PolicyStack, disabled: Sequence[str] = (), *, everything: bool = False
+    explanation: Explanation, disabled: Sequence[str] = (), *, everything: bool = False
 ) -> Card:
     """The card of `licet explain`; `disabled` as for `of_result`. `everything` lists all."""
-    note = f"policy {stack.name}"
+    note = f"policy {explanation.policy}"
     beside = _grounds_of(explanation, everything=everything)
+    ends = (*_refuted(explanation), *_stale(explanation))
     if explanation.exit_code == 0:
-        rows = [*_opened(explanation), ("sandbox", sandbox(explanation)), *beside, *_refuted(explanation)]
+        rows = [*_opened(explanation), ("sandbox", sandbox(explanation)), *beside, *ends]
         return Card("good", "allowed", note, tuple(rows))
     headings = {3: "denied", 4: "needs an approval", 5: "allowed, but no sandbox here can run it"}
     tone: Tone = "warn" if explanation.exit_code == 4 else "bad"
-    why = _why_not(explanation, stack, disabled, beside, everything=everything)
-    rows = [*why, *_refuted(explanation)]
+    rows = [*_why_not(explanation, disabled, beside, everything=everything), *ends]
     return Card(tone, headings[explanation.exit_code], note, tuple(rows))
 
 
@@ -102,13 +102,11 @@ def _is_refusal(result: ExecutionResult) -> bool:
     return result.decision is not None and result.termination in REFUSALS
 
 
-def _refusal(
-    result: ExecutionResult, stack: PolicyStack, disabled: Sequence[str]
-) -> Iterable[tuple[str, str]]:
+def _refusal(result: ExecutionResult, disabled: Sequence[str]) -> Iterable[tuple[str, str]]:
     assert result.decision is not None
     told = result.decision.account.as_json() if result.decision.account else None
     beside = because.rows({**told, "rehearsals": ()}) if told else ()
-    yield from _why_not(result.decision, stack, disabled, beside)
+    yield from _why_not(result.decision, disabled, beside)
 
 
 def _body(result: ExecutionResult) -> Iterable[tuple[str, str]]:
@@ -146,6 +144,14 @@ def _refuted(explanation: Explanation) -> Iterable[tuple[str, str]]:
     for candidate in explanation.selection.candidates:
         for text in candidate.refuted:
             yield "refuted", f"{candidate.name}, {text}"
+
+
+def _stale(explanation: Explanation) -> Iterable[tuple[str, str]]:
+    if explanation.policy_stale is not None:
+        yield (
+            "policy",
+            f"{explanation.policy} stays in force, its files have changed: {explanation.policy_stale}",
+        )
 
 
 def _trail(result: ExecutionResult) -> Iterable[tuple[str, str]]:
@@ -248,7 +254,6 @@ def sandbox(explanation: Explanation) -> str:
 
 def _why_not(
     explanation: Explanation,
-    stack: PolicyStack,
     disabled: Sequence[str],
     beside: Iterable[tuple[str, str]],
     *,
@@ -267,7 +272,7 @@ def _why_not(
         yield "", f"and {len(shown) - most} more"
     yield from beside
     if explanation.effect != "deny" and explanation.selection.chosen is None:
-        yield from refusals.rows(explanation, stack.name, disabled)
+        yield from refusals.rows(explanation, explanation.policy, disabled)
     label = "you can"
     for repair in explanation.repair[: None if everything else refusals.SHOWN]:
         after = ", then it needs an approval" if repair.leads_to == "ask" else ""

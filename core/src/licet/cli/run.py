@@ -89,7 +89,7 @@ def run(policy: str, as_json: bool, **given: Any) -> int:
         put(f"{result.value_repr}\n")
     put(result.stderr, err=True)
     result = _with_repairs(result, runtime, request)
-    show_card(cards.of_result(result, runtime.stack, runtime.state_path, runtime.plugins.disabled))
+    show_card(cards.of_result(result, runtime.state_path, runtime.plugins.disabled))
     return result.process_exit_code
 
 
@@ -127,9 +127,7 @@ def explain(
     if as_json:
         put_json(explanation.as_json())
     else:
-        card = cards.of_explanation(
-            explanation, runtime.stack, runtime.plugins.disabled, everything=everything
-        )
+        card = cards.of_explanation(explanation, runtime.plugins.disabled, everything=everything)
         show_card(card)
     return explanation.exit_code
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -32,8 +32,10 @@ class PolicyStack:
 
     `sealed` holds canonical paths: the state directory, keys, every loaded policy file and the managed
     directory. `hits` are the rules that apply to the request at hand; a stack that was loaded has none yet.
-    `rehearsed` are the bounds that are evaluated and decide nothing. `managed` are the files of bounds that
-    an administrator set.
+    `rehearsed` are the bounds that are evaluated and decide nothing. `sources` has the SHA-256 of the bytes
+    of each file that was read, by the name that documents carry as `file`. `stale` says why newer text of
+    these files is not in force, where there is some. `managed` are the files of bounds that an administrator
+    set.
     """
 
     root: PolicyDocument
@@ -43,6 +45,8 @@ class PolicyStack:
     hits: tuple[Rule, ...] = ()
     rehearsed: tuple[PolicyDocument, ...] = ()
     loaded: PolicyStack | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+    stale: str | None = None
     managed: tuple[str, ...] = ()
 
     @property
@@ -78,12 +82,6 @@ class PolicyStack:
         bounds = sorted({_content(bound) for bound in (*self.bounds, *self.rehearsed)})
         text = json.dumps([_content(self.root), bounds])
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
-
-    @cached_property
-    def document_digests(self) -> Mapping[str, str]:
-        """By file, SHA-256 over what each document says, as `digest` is over all of them."""
-        documents = (*self.documents, *self.rehearsed)
-        return {one.file: f"sha256:{hashlib.sha256(_content(one).encode()).hexdigest()}" for one in documents}
 
     @cached_property
     def names_workdir(self) -> bool:

@@ -37,7 +37,7 @@ def show(file: str, as_json: bool) -> int:
         ("require", f"{control} {level}", "highest of all") for control, level in stack.requirements.items()
     ]
     rows += [("screen", stack.screen_mode, ""), ("audit", f"{stack.audit_mode}, {stack.content_mode}", "")]
-    rows += [("bound", bound.file, "") for bound in stack.bounds]
+    rows += [("bound", bound.file, f"sha256 {stack.sources[bound.file]}") for bound in stack.bounds]
     rows += [("sealed", path, "never opened") for path in stack.sealed]
     rows.append(("digest", stack.digest, ""))
     put_table(("what", "value", "from"), rows)
@@ -51,6 +51,7 @@ def _json(stack: PolicyStack) -> dict[str, Any]:
             {
                 "file": document.file,
                 "name": document.name,
+                "sha256": stack.sources[document.file],
                 **{
                     effect: [{"entry": entry.text, "where": str(entry.where)} for entry in entries]
                     for effect, entries in (
