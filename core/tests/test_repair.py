@@ -192,6 +192,23 @@ ON_CALL = Subject(id="ann", groups=("dev",))
             ],
         ),
         (
+            "rules: [{id: slow, deny: run, if: request.limits.wall_time > 10}]",
+            {},
+            [
+                "ask for the limit `wall_time` of 10 → allow",
+                "have the owner of root:2 change the rule `slow`",
+            ],
+        ),
+        (
+            "allow: [read ./a]\nrules: [{id: many, ask: run, if: request.inputs.size() > 1}]",
+            {"inputs": {"a": 1, "b": 2}, "intents": ["read /p/a"]},
+            [
+                "do without the input `a` → allow",
+                "do without the input `b` → allow",
+                "have `run` approved",
+            ],
+        ),
+        (
             "rules: [{id: acme, deny: run, if: {tenant: acme}}]",
             {},
             [

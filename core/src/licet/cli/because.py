@@ -53,18 +53,22 @@ def of_rules(rules: Sequence[Mapping[str, Any]], *, everything: bool = False) ->
 
 def _rule(rule: Mapping[str, Any]) -> str:
     name = f"`{rule['rule']}`" + (f" ({rule['where']})" if rule["where"] else "")
-    said = [leaf for leaf in rule["leaves"] if isinstance(leaf.get("why"), str) and leaf["why"]]
     match rule["outcome"]:
         case "unknown":
-            reasons = [leaf["why"] for leaf in said if leaf["truth"] == "unknown"]
-            because = bounded("; ".join(reasons) or "its condition could not be decided", _MOST)
-            return f"{name} counts as a hit: {because}"
+            unknown = [leaf for leaf in rule["leaves"] if leaf.get("truth") == "unknown"]
+            return f"{name} counts as a hit: {_reasons(unknown) or 'its condition could not be decided'}"
         case "hit":
-            because = bounded("; ".join(leaf["why"] for leaf in said), _MOST)
+            because = _reasons(rule["leaves"])
             return f"{name} applies" + (f": {because}" if because else "")
         case "pending":
             return f"{name} waits for the arguments of a call"
     return f"{name} does not apply"
+
+
+def _reasons(leaves: Iterable[Mapping[str, Any]]) -> str:
+    """What leaves found; one that has no words for it is quoted."""
+    said = (leaf.get("why") or f"`{leaf.get('text')}` is {leaf.get('truth')}" for leaf in leaves)
+    return bounded("; ".join(map(str, said)), _MOST)
 
 
 def _leaf(leaf: Mapping[str, Any]) -> str:
@@ -101,7 +105,7 @@ def of_rehearsals(rehearsals: Sequence[Mapping[str, Any]]) -> Iterable[Row]:
     label = "dry run"
     for rehearsal in rehearsals:
         for verdict in rehearsal["verdicts"]:
-            would_be = _WOULD.get(verdict["effect"], "?")
+            would_be = _WOULD.get(str(verdict["effect"]), "?")
             by = " and ".join(_place(one) for one in verdict["by"]) or rehearsal["document"]
             yield label, f"`{spelled(verdict['intent'])}` would be {would_be} by {by}"
             label = ""

@@ -56,7 +56,7 @@ def explain_run(run: str, policy: str | None, state: str | None, *, as_json: boo
         return code
     tone, heading = _HEADINGS[code]
     note = f"run {told['run_id']} · audit #{told['recorded']['seq']}"
-    show_card(Card(tone, heading, note, tuple(_rows(told, everything=everything))))
+    show_card(Card(tone, heading, note, tuple(rows_of(told, everything=everything))))
     return code
 
 
@@ -74,7 +74,8 @@ def _now(policy: str | None) -> dict[str, Any]:
     return found | {"policy": stack.name, "policy_digest": stack.digest}
 
 
-def _rows(told: Mapping[str, Any], *, everything: bool) -> Iterable[tuple[str, str]]:
+def rows_of(told: Mapping[str, Any], *, everything: bool) -> Iterable[tuple[str, str]]:
+    """The lines of its card; `everything` shows what was allowed, and the rules with every leaf, too."""
     yield "decided", str(told["at"] or told["recorded"]["time"])[:19].replace("T", " ") + " UTC"
     for violation in [one for one in told["violations"] if one.get("refused")][:SHOWN]:
         line = violation.get("line")
