@@ -103,7 +103,7 @@ def decide_on(
         decision=decision,
         needs=needs,
         selection=selection,
-        explanation=explain(decision, selection, stack, seen.syntax_error),
+        explanation=explain(decision, selection, stack, seen.syntax_error, at=at),
         syntax_error=seen.syntax_error,
         report=seen,
     )
@@ -139,5 +139,7 @@ class _Rehearsed:
 def choose_again(prepared: Prepared, offers: Sequence[Offer]) -> Prepared:
     """The same request and decision, with the selection made from other `offers`."""
     selection = select(prepared.request, prepared.decision, prepared.needs, prepared.stack, offers)
-    explanation = explain(prepared.decision, selection, prepared.stack, prepared.syntax_error)
+    explanation = explain(
+        prepared.decision, selection, prepared.stack, prepared.syntax_error, at=prepared.facts.at
+    )
     return replace(prepared, selection=selection, explanation=explanation)
