@@ -190,7 +190,9 @@ def build(tree: Any, *, file: str, base: Path) -> PolicyDocument:
         raise explain(problem, tree, file, PolicyDocument, besides=RESERVED) from None
 
 
-def _places(tree: Fields, file: str, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Position]]:
+def _places(
+    tree: Fields, file: str, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Position]]:
     for key, value in tree.items():
         here = (*path, key)
         yield here, Position(file, *tree.places[key])

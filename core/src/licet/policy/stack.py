@@ -113,7 +113,7 @@ class PolicyStack:
 
     @cached_property
     def evidence(self) -> Evidence:
-        """The strongest evidence that any document or rule asks for; the root asks for `probed` if it is silent."""
+        """The strongest evidence that any document or rule asks for; a silent root asks for `probed`."""
         asked = [self.root.sandbox.evidence or Evidence.probed]
         asked += [p.sandbox.evidence for p in self._tightening[1:] if p.sandbox.evidence is not None]
         return max(asked, key=lambda item: item.rank)
