@@ -1,0 +1,164 @@
+"""One decision under many rules, against Cedar with the same policy parsed once.
+
+The policy has eight rules that look at what is asked (hosts, paths, size, group, employment) and one rule a
+team; the request asks for two hosts and two folders, and both engines have to find the same two rules. Each
+decision has a request of its own, so that nothing is answered from what an earlier one left behind.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from licet.applying import applied_to, facts_of
+from licet.decide import Decision, decide
+from licet.normalize import normalize
+from licet.policy import PolicyStack
+from licet.policy.document import build, settled
+from licet.policy.facts import Facts
+from licet.policy.yaml import load
+from licet.request import ExecutionRequest, Intent, NormalizedRequest, ScreenReport, Subject
+
+NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
+FOUND = {"new-hosts", "outside-writes"}
+HOSTS = ("api.example.com", "artifacts.example.com", "pypi.example.com")
+
+_CORE = """\
+licet: 1
+allow: [read /work, write /work, network any, tool "*"]
+rules:
+  - id: new-hosts
+    ask: network any
+    if: >-
+      request.intents.exists(i, i.action == "network" && !(i.host in
+      ["api.example.com", "artifacts.example.com", "pypi.example.com"]))
+  - id: outside-writes
+    ask: write /work
+    if: request.intents.exists(i, i.action == "write" && !i.path.startsWith("/work/out"))
+  - id: no-shell
+    deny: shell
+    if: request.intents.exists(i, i.action == "shell")
+  - id: large
+    deny: run
+    if: request.code_bytes > 100000
+  - id: metadata-service
+    deny: network any
+    if: request.intents.exists(i, i.host == "169.254.169.254")
+  - id: secrets
+    deny: read /work/secrets
+    if: request.intents.exists(i, i.action == "read" && i.path.startsWith("/work/secrets"))
+  - id: interns
+    deny: run
+    if: {group: interns}
+  - id: contractors
+    deny: read /work/hr
+    if: {property.employment: contractor}
+"""
+
+_CEDAR = """\
+@id("new-hosts") forbid(principal, action, resource) unless {
+  ["api.example.com", "artifacts.example.com", "pypi.example.com"].containsAll(context.hosts) };
+@id("outside-writes") forbid(principal, action, resource) when { context.outside };
+@id("no-shell") forbid(principal, action, resource) when { context.shell };
+@id("large") forbid(principal, action, resource) when { context.code_bytes > 100000 };
+@id("metadata-service") forbid(principal, action, resource) when {
+  context.hosts.contains("169.254.169.254") };
+@id("secrets") forbid(principal, action, resource) when { context.secrets };
+@id("interns") forbid(principal, action, resource) when { context.groups.contains("interns") };
+@id("contractors") forbid(principal, action, resource) when { context.employment == "contractor" };
+@id("all") permit(principal, action, resource);
+"""
+
+
+def stack_of(rules: int) -> PolicyStack:
+    """licet's policy with that many rules."""
+    teams = "".join(
+        f"  - id: team-{n}\n    deny: tool tool_{n}\n    if: {{tenant: team-{n}, group: staff}}\n"
+        for n in range(rules - 8)
+    )
+    return PolicyStack(settled(build(load((_CORE + teams).encode(), "p"), file="p", base=Path("/p"))))
+
+
+def cedar_of(rules: int) -> str:
+    """The same policy for Cedar."""
+    return _CEDAR + "".join(
+        f'@id("team-{n}") forbid(principal, action, resource) when {{ context.tenant == "team-{n}" && '
+        'context.groups.contains("staff") };\n'
+        for n in range(rules - 8)
+    )
+
+
+def requests() -> Iterator[ExecutionRequest]:
+    """Requests that ask for the same, each in words of its own."""
+    subject = Subject(id="ada", tenant="team-x", groups=("staff",), properties={"employment": "employee"})
+    for number in count():
+        intents = (
+            Intent("network", "api.example.com:443"),
+            Intent("network", f"new-{number}.example.net:443"),
+            Intent("write", f"/work/out/{number}"),
+            Intent("write", f"/work/tmp/{number}"),
+        )
+        yield ExecutionRequest(code="1", intents=intents, subject=subject)
+
+
+def normal(request: ExecutionRequest, stack: PolicyStack) -> NormalizedRequest:
+    """Normalised, with a digest that costs what the host's does."""
+    return normalize(request, stack, directory="/work", host_environment={}, digest=_digest)
+
+
+def evaluated(facts: Facts, stack: PolicyStack) -> set[str]:
+    """The rules that apply."""
+    return {hit.rule.id for hit in applied_to(stack, facts).hits}
+
+
+def decided(request: ExecutionRequest, stack: PolicyStack) -> Decision:
+    """The whole decision: normalise, conditions with their trace, match, digest."""
+    ready = normal(request, stack)
+    report = ScreenReport()
+    applied = applied_to(stack, facts_of(ready, report, NOW))
+    return decide(ready, stack.applying(applied.rules), report, applied)
+
+
+def cedar_request(request: ExecutionRequest) -> dict[str, Any]:
+    """The request as Cedar reads it."""
+    targets = [intent.target or "" for intent in request.intents or () if intent.action == "write"]
+    return {
+        "principal": f'User::"{request.subject.id}"',
+        "action": 'Action::"run"',
+        "resource": 'Code::"code"',
+        "context": {
+            "hosts": [
+                (intent.target or "").partition(":")[0]
+                for intent in request.intents or ()
+                if intent.action == "network"
+            ],
+            "outside": any(not target.startswith("/work/out") for target in targets),
+            "shell": False,
+            "secrets": any(target.startswith("/work/secrets") for target in targets),
+            "code_bytes": 1,
+            "tenant": request.subject.tenant,
+            "groups": list(request.subject.groups),
+            "employment": request.subject.properties["employment"],
+        },
+    }
+
+
+def _digest(name: str, content: bytes) -> str:
+    import hashlib
+    import hmac
+
+    return hmac.digest(b"k" * 32, name.encode() + b"\0" + content, hashlib.sha256).hex()
+
+
+def median(work: Callable[[Any], object], inputs: Sequence[Any]) -> float:
+    """Median seconds of `work` on each of `inputs`."""
+    times = []
+    for one in inputs:
+        began = time.perf_counter()
+        work(one)
+        times.append(time.perf_counter() - began)
+    return sorted(times)[len(times) // 2]
