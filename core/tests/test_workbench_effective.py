@@ -55,7 +55,7 @@ def test_tools_and_approvals_are_told_for_each_document(stack_of: StackOf) -> No
     assert approvals == [("root", "approval.count", "2"), ("bound1", "approval.reviewer", "human")]
 
 
-def test_every_document_in_force_has_its_digest_and_one_that_only_rehearses_says_so(stack_of: StackOf) -> None:
+def test_every_document_in_force_has_its_digest_also_one_that_rehearses(stack_of: StackOf) -> None:
     rehearsed = document_of("licet: 1\nmode: dry_run\ndeny: [shell]", "trial", "/p")
     stack = replace(stack_of("allow: [shell]", "name: org"), rehearsed=(rehearsed,))
     found = effective(stack)

@@ -33,7 +33,8 @@ def rule(text: str) -> str:
     [
         (
             "allow: [read ./a, read ./a/b]",
-            "root:2:19 redundant-entry `allow: read ./a/b` adds nothing: `read ./a` in root:2:9 says all of it",
+            "root:2:19 redundant-entry `allow: read ./a/b` adds nothing: "
+            "`read ./a` in root:2:9 says all of it",
         ),
         (
             "deny: [network x.com, network x.com:443]",
@@ -68,7 +69,8 @@ def test_an_entry_that_an_unconditional_rule_denies_is_dead(stack_of: StackOf) -
     assert found(stack)[0] == (
         "error",
         "root:2:9 dead-entry",
-        "`allow: read ./a/b` can never matter: the rule `no-a` in root:4:5 denies `read ./a`, and always applies",
+        "`allow: read ./a/b` can never matter: "
+        "the rule `no-a` in root:4:5 denies `read ./a`, and always applies",
     )
 
 

@@ -8,15 +8,18 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from licet.policy import Pattern, PolicyDocument
 from licet.policy.conditions import Condition, Leaf
 from licet.policy.leaves import KeyTest, Test
+from licet.policy.parts import Approval
 from licet.policy.rule import Rule
 from licet.workbench.findings import Finding
 
+Demanding = Callable[[Approval | None, Approval | None], bool]
 _Leaf = tuple[Leaf, Test]
 
 
@@ -43,8 +46,8 @@ def shadowed(document: PolicyDocument) -> Iterator[Finding]:
 
 def _covers(cover: Rule, rule: Rule, *, later: bool) -> bool:
     """Whether `cover` makes `rule` superfluous; if each does so for the other, only the first of them."""
-    covers = _applies_with(cover.condition, rule.condition) and _as_strict(cover, rule)
-    mutual = covers and later and _applies_with(rule.condition, cover.condition) and _as_strict(rule, cover)
+    covers = applies_with(cover.condition, rule.condition) and as_strict(cover, rule)
+    mutual = covers and later and applies_with(rule.condition, cover.condition) and as_strict(rule, cover)
     return covers and not mutual
 
 
@@ -58,7 +61,7 @@ def _name(one: _Leaf) -> str:
     return f"{leaf.clause} {test.key}" if isinstance(test, KeyTest) else f"{leaf.clause} {leaf.text}"
 
 
-def _applies_with(cover: Condition, condition: Condition) -> bool:
+def applies_with(cover: Condition, condition: Condition) -> bool:
     """Whether `cover` is met, or unknown, whenever `condition` is; from the leaves as they were written."""
     positive, theirs = _of(cover, "if", "during"), _of(condition, "if", "during")
     if not all(any(_implies(other, one) for other in theirs) for one in positive):
@@ -78,19 +81,21 @@ def _implies(one: _Leaf, other: _Leaf) -> bool:
     return one[0].text == other[0].text
 
 
-def _as_strict(cover: Rule, rule: Rule) -> bool:
+def as_strict(cover: Rule, rule: Rule, at_least: Demanding = operator.eq) -> bool:
+    """Whether `cover`, while it applies, tightens all that `rule` does; `at_least` compares approvals."""
+    asks = rule.approval is not None and not rule.ask
     return (
         all(any(one.shadows(entry) for one in cover.deny) for entry in rule.deny)
-        and all(_asks_as_strictly(cover, rule, entry) for entry in rule.ask)
-        and (rule.approval is None or bool(rule.ask) or cover.approval == rule.approval)
+        and all(_asks_as_strictly(cover, rule, entry, at_least) for entry in rule.ask)
+        and (not asks or at_least(cover.approval, rule.approval))
         and _settings_as_strict(cover, rule)
     )
 
 
-def _asks_as_strictly(cover: Rule, rule: Rule, entry: Pattern) -> bool:
+def _asks_as_strictly(cover: Rule, rule: Rule, entry: Pattern, at_least: Demanding) -> bool:
     if any(one.shadows(entry) for one in cover.deny):
         return True
-    return cover.approval == rule.approval and any(one.spelled == entry.spelled for one in cover.ask)
+    return at_least(cover.approval, rule.approval) and any(one.spelled == entry.spelled for one in cover.ask)
 
 
 def _settings_as_strict(cover: Rule, rule: Rule) -> bool:

@@ -5,6 +5,7 @@ Rules this module keeps: a word stands for what is in force, and what an author 
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterable, Sequence
 
 from licet import paths
@@ -87,3 +88,8 @@ def effects(rule: Rule) -> Sequence[str]:
 def sentence(rule: Rule) -> str:
     """A rule in one line."""
     return f"{'; '.join(effects(rule))}, {condition(rule)}"
+
+
+def glob_covers(outer: str, inner: str) -> bool:
+    """Whether a name or pattern of tools matches all of another one."""
+    return fnmatch.fnmatchcase(inner, outer)

@@ -10,9 +10,11 @@ _COMMANDS = {
     "init": ("licet.cli.policy.init", "init"),
     "check": ("licet.cli.policy.check", "check"),
     "show": ("licet.cli.policy.show", "show"),
+    "diff": ("licet.cli.policy.diff", "diff"),
+    "schema": ("licet.cli.policy.schema", "schema"),
 }
 
 
 @click.group(cls=LazyGroup, modules=_COMMANDS)
 def policy() -> None:
-    """Start, check and show policies."""
+    """Start, check, show and compare policies."""
