@@ -45,7 +45,7 @@ Derived for each candidate from what *it* would open:
 | if | then |
 |---|---|
 | no `network` is opened | `network_deny`, `unix_socket_deny` |
-| some hosts are opened | `network_filter`, `unix_socket_deny` |
+| some hosts are opened, and not `any` and `private` | `network_filter`, `unix_socket_deny` |
 | not every `read` (`write`) is opened | `filesystem_read_deny` (`filesystem_write_deny`) |
 | `shell` is not opened | `shell_execution` |
 | a limit is stated | the control of that limit, see [policy files](policy.md#limits) |

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from licet.errors import InvalidPolicy, Position
-from licet.policy.patterns import Effect, Pattern, canonical_target, parse
+from licet.hosts import endpoint
+from licet.policy.patterns import Effect, Pattern, canonical_target, denies_address, parse
 
 HERE = Position("policy", 3, 5)
 
@@ -80,6 +81,18 @@ def test_entries_read_as_written(
         ("read workdir/a/../../..", "it climbs out of the directory of the run"),
         ("network api.example.com", "names no port"),
         ("network *.example.com:443 except other.test:443", "takes nothing away"),
+        (
+            "network any except 169.254.169.254",
+            "takes nothing away from `any`: `any` opens public hosts alone, as far as no other entry",
+        ),
+        (
+            "network 169.254.0.0/16:80 except 169.254.169.254",
+            "would open `169.254.170.2`, where a cloud hands out credentials; write "
+            "`network 169.254.0.0/16:80 except 169.254.169.254 except 169.254.170.2:80`",
+        ),
+        ("network [fc00::/7]:80", "would open `fd00:ec2::254`, where a cloud hands out credentials"),
+        ("network any or private", "names no port"),
+        ("network https://a.example/", "is a URL; write `a.example:443`"),
         ("tool a b", "`a b` is no name of a tool, or pattern with `*`"),
         ("tool a?", "`a?` is no name of a tool"),
         ("tool é", "is no name of a tool"),
@@ -98,6 +111,37 @@ def test_deny_may_leave_the_port_out_and_means_every_port() -> None:
     assert not denial.covers("www.example.com:443")
 
 
+def test_what_closes_closes_everything() -> None:
+    """`any` opens what is public, and means all there is in `deny` and after `except`."""
+    assert entry("network any", "deny").covers("10.0.0.1:80")
+    assert entry("network any", "deny").covers("private")
+    assert entry("network any", "deny").covers(None)
+    assert not entry("network any except 10.0.0.0/8", "deny").covers("10.0.0.1:80")
+    assert entry("network any", "deny").shadows(entry("network 10.0.0.1:80"))
+    assert not entry("network any", "ask").shadows(entry("network 10.0.0.1:80"))
+    assert entry("network 169.254.0.0/16", "deny").covers("169.254.169.254:80")
+
+
+@pytest.mark.parametrize(
+    ("text", "effect", "address", "denied"),
+    [
+        ("network 8.8.8.8", "deny", "8.8.8.8:53", True),
+        ("network 8.8.0.0/16:53", "deny", "8.8.8.8:53", True),
+        ("network 8.8.0.0/16:53", "deny", "8.8.8.8:443", False),
+        ("network 8.8.0.0/16 except 8.8.8.8", "deny", "8.8.8.8:53", False),
+        ("network private", "deny", "10.0.0.1:53", True),
+        ("network any", "deny", "8.8.8.8:53", False),
+        ("network any except dns.example", "deny", "8.8.8.8:53", False),
+        ("network *.example.com", "deny", "8.8.8.8:53", False),
+        ("read /", "deny", "8.8.8.8:53", False),
+    ],
+)
+def test_which_entries_deny_an_address_whatever_name_leads_there(
+    text: str, effect: Effect, address: str, denied: bool
+) -> None:
+    assert denies_address(entry(text, effect), endpoint(address)) is denied
+
+
 @pytest.mark.parametrize(
     ("text", "target", "covered"),
     [
@@ -110,7 +154,14 @@ def test_deny_may_leave_the_port_out_and_means_every_port() -> None:
         ("read ./data except ./data/s", "/p/data/s/x", False),
         ("read ./data", None, False),
         ("read /", None, True),
-        ("network any", None, True),
+        ("network any", None, False),
+        ("network any", "any", True),
+        ("network any", "private", False),
+        ("network any", "10.0.0.1:80", False),
+        ("network private", "10.0.0.1:80", True),
+        ("network private except 10.0.0.0/8", "10.0.0.1:80", False),
+        ("network 10.0.0.0/8:80", "10.0.0.1:80", True),
+        ("network *.corp.internal:80", "a.corp.internal:80", True),
         ("network *.example.com:443", None, False),
         ("tool *", None, True),
         ("tool find_*", "find_order", True),
@@ -163,7 +214,9 @@ def test_what_an_entry_shadows(cover: str, other: str, shadowed: bool) -> None:
         ("read ./a", "/p/a/b", True),
         ("read ./a", "/p/b", False),
         ("network *.a.example:443", "x.a.example", True),  # one port of it
-        ("network any", "10.0.0.1:80", True),
+        ("network any", "8.8.8.8:80", True),
+        ("network any", "10.0.0.1:80", False),
+        ("network 10.0.0.0/8:80", "10.1.0.0/16", True),
         ("tool a*", "*b", True),
         ("tool a*", "b*", False),
         ("tool *a", "*b", False),
@@ -202,12 +255,14 @@ def test_targets_of_intents_have_one_spelling() -> None:
     assert canonical_target("read", "workdir", base="/w") == "/w/workdir"  # the path word is for policies
     assert canonical_target("network", "A.example:443", base="/w") == "a.example:443"
     assert canonical_target("network", "any", base="/w") == "any"
+    assert canonical_target("network", "private", base="/w") == "private"
     assert canonical_target("tool", "find_order", base="/w") == "find_order"
     assert canonical_target("shell", "", base="/w") is None
     for action, target, reason in (
         ("shell", "ls", "`shell` takes no target, found `ls`"),
         ("tool", "a-b", "`a-b` is no name of a tool"),
         ("network", "*.example.com:443", "`*.example.com:443` has a `*`"),
+        ("network", "10.0.0.0/8:443", "`10.0.0.0/8` is no host name"),
         ("read", "", "the path `` can't be used: it is empty"),
     ):
         with pytest.raises(ValueError) as problem:

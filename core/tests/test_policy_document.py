@@ -41,7 +41,7 @@ def refusal(text: str) -> tuple[str, str | None]:
 def test_every_key_of_the_language_is_read() -> None:
     read = document(WHOLE)
     assert (read.name, read.extends, read.mode) == ("acme/agents", "licet:compute", "enforce")
-    assert read.within == ("/p/org.yaml", "licet:nothing", "/etc/bound.yaml")
+    assert [bound.path for bound in read.within] == ["/p/org.yaml", "licet:nothing", "/etc/bound.yaml"]
     assert [str(entry.where) for entry in read.allow] == [
         "f.yaml:5:9",
         "f.yaml:5:22",
@@ -147,7 +147,7 @@ def test_unknown_keys_have_a_place_and_a_near_name(text: str, message: str, advi
         ("licet: 1\nallow:\n- run\n- 7", "f.yaml:4:3: expected an entry such as `read ./data`, found `7`"),
         ("licet: 1\ndeny:\n- raed ./x", "f.yaml:3:3: `raed ./x` begins with no action"),
         ("licet: 1\nmode: off", "f.yaml:2:1: `mode`: input should be 'enforce' or 'dry_run', found `off`"),
-        ("licet: 1\nwithin: [1]", "f.yaml:2:1: `within`: expected a file, or a list of files"),
+        ("licet: 1\nwithin: [1]", "f.yaml:2:10: `within`: expected a file, or a list of files"),
         ("licet: 1\nlimits: {memory: 0}", "f.yaml:2:10: `limits.memory`: `0` bounds nothing"),
         (
             "licet: 1\nlimits: {processes: 0x" + "f" * 300 + "}",
@@ -194,7 +194,8 @@ def test_lists_of_entries_join(effect: str) -> None:
 
 
 def test_within_joins_each_relative_to_its_own_file() -> None:
-    assert joined("within: [./a.yaml]", "within: [./b.yaml]").within == ("/p/a.yaml", "/q/b.yaml")
+    within = joined("within: [./a.yaml]", "within: [./b.yaml]").within
+    assert [(bound.path, bound.base) for bound in within] == [("/p/a.yaml", "/p"), ("/q/b.yaml", "/q")]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """From files to a stack: what bounds what, what is sealed, and when the digest changes."""
 
+import hashlib
 import os
 import sys
 import tempfile
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from licet.contract import Control, Evidence, Level
 from licet.errors import InvalidPolicy
-from licet.policy import PolicySource, PolicyStack, load_stack
+from licet.policy import PolicySource, PolicyStack, load_stack, watch
 from licet.policy.document import build
 from licet.policy.yaml import load
 
@@ -108,19 +109,23 @@ UNREADABLE = "can't be read: no such file or directory"
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ({"root": "within: [./gone.yaml]"}, f"root.yaml: the policy `gone.yaml` {UNREADABLE}"),
+        ({"root": "within: [./gone.yaml]"}, f"root.yaml:2:10: the policy `gone.yaml` {UNREADABLE}"),
         ({"root": "extends: ./gone.yaml"}, f"root.yaml:2:1: the policy `gone.yaml` {UNREADABLE}"),
         (
             {"root": "within: [./a.yaml]", "a": "within: [./b.yaml]"},
-            f"a.yaml: the policy `b.yaml` {UNREADABLE}",
+            f"a.yaml:2:10: the policy `b.yaml` {UNREADABLE}",
         ),
-        ({"root": "within: [./a]", "a__x": ""}, "root.yaml: the policy `a` can't be read: is a directory"),
+        ({"root": "within: ./gone.yaml"}, f"root.yaml:2:1: the policy `gone.yaml` {UNREADABLE}"),
+        (
+            {"root": "within: [./a]", "a__x": ""},
+            "root.yaml:2:10: the policy `a` can't be read: is a directory",
+        ),
         ({"root": "", "managed__x": "alow: []"}, "managed/x.yaml:2:1: unknown key `alow`"),
-        ({"root": 'within: ["a\\0b"]'}, "the path `a\0b` can't be used: it holds a NUL byte"),
-        ({"root": 'extends: "a\\0b"'}, "the path `a\0b` can't be used: it holds a NUL byte"),
+        ({"root": 'within: ["a\\0b"]'}, "root.yaml:2:10: the path `a\0b` can't be used: it holds a NUL byte"),
+        ({"root": 'extends: "a\\0b"'}, "root.yaml:2:1: the path `a\0b` can't be used: it holds a NUL byte"),
         (
             {"root": "within: [/proc/self/environ]"},
-            "the path `/proc/self/environ` can't be used: "
+            "root.yaml:2:10: the path `/proc/self/environ` can't be used: "
             "it goes through a link that is different for every process",
         ),
     ],
@@ -132,16 +137,22 @@ def test_a_bound_that_cannot_be_read_refuses(files: Files, texts: dict[str, str]
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX files of all kinds")
 @pytest.mark.parametrize("which", ["root.yaml", "bound.yaml", "base.yaml", "managed/machine.yaml"])
-@pytest.mark.parametrize(
-    "make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "device"]
-)
-def test_a_policy_that_is_no_plain_file_is_refused_at_once(
-    files: Files, which: str, make: Callable[[Path], None]
-) -> None:
+def test_a_pipe_is_refused_at_once(files: Files, which: str) -> None:
     files.write(root="extends: ./base.yaml\nwithin: [./bound.yaml]", base="", bound="", managed__machine="")
     (files.root / which).unlink()
-    make(files.root / which)
-    assert files.refusal()[0].endswith("can't be read: not a plain file")
+    os.mkfifo(files.root / which)
+    message, advice = files.refusal()
+    assert message.endswith("can't be read: not a plain file")
+    assert advice == "name a plain file"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX files of all kinds")
+@pytest.mark.parametrize("which", ["root.yaml", "managed/machine.yaml"])
+def test_a_device_is_refused_even_where_a_link_may_lead_to_it(files: Files, which: str) -> None:
+    files.write(root="", managed__machine="")
+    (files.root / which).unlink()
+    (files.root / which).symlink_to("/dev/zero")
+    assert files.refusal()[0].endswith("the policy `/dev/zero` can't be read: not a plain file")
 
 
 def test_what_is_said_of_a_long_path_is_short(files: Files) -> None:
@@ -205,10 +216,13 @@ def test_a_missing_pack_names_the_known_ones(files: Files) -> None:
             {"root": "extends: ./a.yaml", "a": "extends: ./b.yaml", "b": "extends: ./a.yaml"},
             "b.yaml:2:1: `extends` runs in a circle: root.yaml → a.yaml → b.yaml → a.yaml",
         ),
-        ({"root": "within: [./root.yaml]"}, "root.yaml: `within` runs in a circle: root.yaml → root.yaml"),
+        (
+            {"root": "within: [./root.yaml]"},
+            "root.yaml:2:10: `within` runs in a circle: root.yaml → root.yaml",
+        ),
         (
             {"root": "within: [./a.yaml]", "a": "within: [./root.yaml]"},
-            "a.yaml: `within` runs in a circle: root.yaml → a.yaml → root.yaml",
+            "a.yaml:2:10: `within` runs in a circle: root.yaml → a.yaml → root.yaml",
         ),
     ],
 )
@@ -356,6 +370,245 @@ def test_a_linked_policy_reads_paths_from_where_it_really_is(files: Files) -> No
     files.write(shared__policy="allow: [read ./data]")
     (files.root / "root.yaml").symlink_to("shared/policy.yaml")
     assert [entry.target for entry in files.load().root.allow] == [f"{files.root}/shared/data"]
+
+
+# Links out of the directory
+
+
+@pytest.mark.parametrize(("key", "place"), [("within: [./org.yaml]", "2:10"), ("extends: ./org.yaml", "2:1")])
+def test_a_link_that_leaves_the_directory_of_the_file_that_names_it_is_refused(
+    files: Files, key: str, place: str
+) -> None:
+    """Whoever may write where the link leads would write this policy."""
+    files.write(conf__root=key, elsewhere__org="")
+    (files.root / "conf/org.yaml").symlink_to("../elsewhere/org.yaml")
+    message, advice = files.refusal("conf/root")
+    assert message == (
+        f"conf/root.yaml:{place}: `conf/org.yaml` is reached through the link `conf/org.yaml`, "
+        "which leaves `conf`, the directory of the file that names it"
+    )
+    assert advice == f"name the file itself: `{files.root}/elsewhere/org.yaml`"
+
+
+def test_a_link_that_comes_back_by_another_link_outside_is_refused(files: Files) -> None:
+    files.write(conf__root="within: [./org.yaml]", conf__real="")
+    (files.root / "outside").symlink_to("conf/real.yaml")
+    (files.root / "conf/org.yaml").symlink_to("../outside")
+    assert "is reached through the link `conf/org.yaml`, which leaves" in files.refusal("conf/root")[0]
+
+
+def test_links_inside_the_directory_and_names_outside_it_are_fine(files: Files) -> None:
+    files.write(conf__root="within: [./org.yaml, ../law.yaml]", conf__v2__org="", law="")
+    (files.root / "conf/now").symlink_to("v2")
+    (files.root / "conf/org.yaml").symlink_to("now/org.yaml")
+    assert files.names(files.load("conf/root"))[1:] == ["conf/v2/org.yaml", "law.yaml"]
+
+
+def test_the_command_line_and_the_administrator_may_use_links(files: Files) -> None:
+    files.write(shared__policy="", managed__x="", elsewhere__law="")
+    (files.root / "root.yaml").symlink_to("shared/policy.yaml")
+    (files.root / "managed/y.yaml").symlink_to("../elsewhere/law.yaml")
+    assert files.names(files.load()) == ["shared/policy.yaml", "managed/x.yaml", "elsewhere/law.yaml"]
+
+
+# Pins
+
+
+def pin_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+OTHER = "a" * 64
+
+
+def test_a_pinned_bound_has_the_bytes_of_its_pin(files: Files) -> None:
+    files.write(org="deny: [shell]")
+    pin = pin_of(files.root / "org.yaml")
+    files.write(root=f"within: [{{file: ./org.yaml, sha256: {pin.upper()}}}]")
+    stack = files.load()
+    assert files.names(stack) == ["root.yaml", "org.yaml"]
+    assert stack.sources[stack.bounds[0].file] == pin
+
+    files.write(org="deny: [shell] # a comment is a change")
+    found = pin_of(files.root / "org.yaml")
+    assert files.refusal() == (
+        f"root.yaml:2:10: `org.yaml` is pinned to sha256 {pin}, but its content has {found}",
+        f"review what changed in it, then write `sha256: {found}`",
+    )
+
+
+def test_what_changed_behind_a_pin_is_told_before_what_is_wrong_with_it(files: Files) -> None:
+    files.write(root=f"within:\n- file: ./org.yaml\n  sha256: {OTHER}", org="no: policy")
+    assert files.refusal()[0].startswith("root.yaml:3:3: `org.yaml` is pinned to")
+
+
+def test_a_pack_can_be_pinned(files: Files) -> None:
+    files.pack("nothing", "deny: [run]")
+    pin = pin_of(files.root / "packs/nothing.yaml")
+    files.write(root=f"within: {{file: licet:nothing, sha256: {pin}}}")
+    assert files.load().sources["licet:nothing"] == pin
+    files.write(root=f"within: {{file: licet:nothing, sha256: {OTHER}}}")
+    assert files.refusal()[0] == (
+        f"root.yaml:2:1: `licet:nothing` is pinned to sha256 {OTHER}, but its content has {pin}"
+    )
+
+
+def test_every_pin_on_a_bound_counts_not_the_first_alone(files: Files) -> None:
+    files.write(org="")
+    pin = pin_of(files.root / "org.yaml")
+    files.write(
+        root=f"within: [{{file: ./org.yaml, sha256: {pin}}}, ./team.yaml]",
+        team=f"within: [{{file: ./org.yaml, sha256: {OTHER}}}]",
+    )
+    assert files.refusal()[0].startswith("team.yaml:2:10: `org.yaml` is pinned to")
+
+
+def test_a_managed_bound_can_not_be_pinned_away(files: Files) -> None:
+    files.write(managed__x="deny: [run]")
+    pin = pin_of(files.root / "managed/x.yaml")
+    files.write(root=f"within: [{{file: ./managed/x.yaml, sha256: {pin}}}]")
+    assert files.names(files.load()) == ["root.yaml", "managed/x.yaml"]
+    files.write(root=f"within: [{{file: ./managed/x.yaml, sha256: {OTHER}}}]")
+    assert "is pinned to" in files.refusal()[0]
+
+
+@pytest.mark.parametrize(
+    ("within", "message"),
+    [
+        ("{file: ./org.yaml, sha: 12}", "root.yaml:2:28: unknown key `within.sha`"),
+        (
+            "{file: ./org.yaml, sha256: abc}",
+            "root.yaml:2:28: `within.sha256`: expected 64 hexadecimal digits, found `abc`",
+        ),
+        (
+            "{file: ./org.yaml, sha256: null}",
+            "root.yaml:2:28: `within.sha256`: expected 64 hexadecimal digits, found `None`",
+        ),
+        (
+            f"{{file: ./org.yaml, sha256: {'0' * 64}}}",
+            "root.yaml:2:28: `within.sha256`: expected 64 hexadecimal digits, found `0`",
+        ),
+        (f"{{sha256: {OTHER}}}", "root.yaml:2:1: `within`: expected a file, or a list of files"),
+        ("{file: [./org.yaml]}", "root.yaml:2:1: `within`: expected a file, or a list of files"),
+        ("[[./org.yaml]]", "root.yaml:2:10: `within`: expected a file, or a list of files"),
+        ("7", "root.yaml:2:1: `within`: expected a file, or a list of files"),
+    ],
+)
+def test_a_malformed_pin_is_an_error_and_never_a_pin_less(files: Files, within: str, message: str) -> None:
+    files.write(root=f"within: {within}", org="")
+    found = files.refusal()[0]
+    assert found == message
+
+
+def test_pins_and_comments_are_no_part_of_the_digest(files: Files) -> None:
+    files.write(org="deny: [shell]", root="within: [./org.yaml]")
+    before = files.load()
+    pin = pin_of(files.root / "org.yaml")
+    files.write(root=f"# pinned\nwithin: [{{file: ./org.yaml, sha256: {pin}}}]")
+    after = files.load()
+    assert after.digest == before.digest
+    assert after.sources != before.sources
+
+
+def test_sources_name_every_file_that_was_read(files: Files) -> None:
+    files.pack("compute", "")
+    files.write(root="extends: ./base.yaml\nwithin: [./org.yaml]", base="extends: licet:compute", org="")
+    told = {os.path.relpath(name, files.root) if "/" in name else name for name in files.load().sources}
+    assert told == {"root.yaml", "base.yaml", "licet:compute", "org.yaml"}
+
+
+# Bad input
+
+
+def test_a_bomb_of_aliases_is_refused_at_the_first(files: Files) -> None:
+    lines = ["allow: &a [run, run]"] + [f"k{n}: &k{n} [*a, *a, *a, *a, *a, *a, *a, *a]" for n in range(9)]
+    files.write(root="\n".join(lines))
+    assert files.refusal()[0] == "root.yaml:2:8: anchors and aliases are not part of the policy language"
+
+
+def test_ten_megabytes_are_not_even_read_to_their_end(files: Files) -> None:
+    files.write(root="# " + "x" * (10 << 20))
+    assert files.refusal()[0] == "root.yaml: the file is larger than 4 MiB"
+
+
+def test_a_hundred_thousand_entries_are_refused_where_they_become_too_many(files: Files) -> None:
+    files.write(root="deny:\n" + "- tool t\n" * 100_000)
+    assert files.refusal()[0] == "root.yaml:20003:3: more than 20000 items in one list"
+    files.write(root="deny:\n" + "- tool t\n" * 1000 + "allow:\n" + "- tool u\n" * 1001)
+    assert files.refusal() == (
+        "root.yaml:1002:3: more than 2000 entries in one policy",
+        "write patterns; what nothing allows is denied without an entry",
+    )
+    files.write(root="deny:\n" + "- tool t\n" * 1000 + "allow:\n" + "- tool u\n" * 1000)
+    assert len(files.load().root.entries) == 2000
+
+
+def test_files_that_extend_one_another_without_end_are_refused(files: Files) -> None:
+    files.write(root="extends: ./e0.yaml", **{f"e{n}": f"extends: ./e{n + 1}.yaml" for n in range(300)})
+    assert files.refusal()[0] == "e98.yaml:2:1: more than 100 files extend one another"
+
+
+def test_an_unknown_version_is_refused_in_every_file(files: Files) -> None:
+    files.write(root="within: [./org.yaml]", org="")
+    (files.root / "org.yaml").write_text("licet: 2\n")
+    assert files.refusal()[0] == "org.yaml:1:1: `licet`: this licet reads version 1, found `2`"
+
+
+def test_a_file_that_is_no_text_is_refused_at_its_line(files: Files) -> None:
+    files.write(root="within: [./org.yaml]")
+    (files.root / "org.yaml").write_bytes(b"licet: 1\nname: caf\xe9\n")
+    assert files.refusal()[0] == "org.yaml:2: not UTF-8 at byte 18"
+
+
+@pytest.mark.skipif(
+    sys.platform == "win32" or os.geteuid() != 0, reason="needs root, to become somebody else"
+)
+def test_a_bound_that_this_user_may_not_read_refuses() -> None:
+    with tempfile.TemporaryDirectory() as directory:  # not in tmp_path, which only its owner may enter
+        Path(directory).chmod(0o755)
+        files = Files(Path(os.path.realpath(directory)))
+        files.write(root="within: [./org.yaml]", org="deny: [run]")
+        (files.root / "org.yaml").chmod(0o600)
+        os.seteuid(65534)
+        try:
+            message, advice = files.refusal()
+        finally:
+            os.seteuid(0)
+    assert message == "root.yaml:2:10: the policy `org.yaml` can't be read: permission denied"
+    assert advice == "let this user read it"
+
+
+def test_a_file_that_changes_at_each_reading_is_refused(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.write(root="")
+    versions = iter(range(100))
+
+    def read_and_rewrite(path: Path, limit: int) -> bytes:
+        content = path.read_bytes()
+        files.write(root="#" * next(versions))
+        return content
+
+    monkeypatch.setattr(watch, "read_plain", read_and_rewrite)
+    assert files.refusal() == (
+        "root.yaml: the policy changes while it is read",
+        "try again; write a new version beside the old one, then rename it",
+    )
+    assert next(versions) == 3
+
+
+def test_half_a_file_is_read_again(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    files.write(root="allow: [shell")  # the writer is at work
+    whole = "allow: [shell]\ndeny: [run]"
+
+    def read_before_it_is_written(path: Path, limit: int) -> bytes:
+        content = path.read_bytes()
+        files.write(root=whole)
+        monkeypatch.undo()
+        return content
+
+    monkeypatch.setattr(watch, "read_plain", read_before_it_is_written)
+    assert [entry.text for entry in files.load().root.deny] == ["run"]
 
 
 # The values of a stack

@@ -1,5 +1,6 @@
 """The YAML of policies: version 1.2, strict, bounded, with places."""
 
+import itertools
 import math
 from typing import Any
 
@@ -8,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from licet.errors import InvalidPolicy
-from licet.policy.yaml import MAX_BYTES, Fields, Items, load
+from licet.policy.yaml import _CORE, _RESOLVED, MAX_BYTES, MAX_ITEMS, Fields, Items, load
 
 
 def read(text: str) -> Any:
@@ -150,6 +151,25 @@ def test_depth_is_bounded_before_anything_overflows(opening: str, message: str) 
 def test_32_levels_are_enough_and_the_limit() -> None:
     assert read("[" * 32 + "]" * 32) is not None
     assert "nested deeper" in refused("[" * 33 + "]" * 33)
+
+
+def test_a_list_has_a_length() -> None:
+    assert len(read("- a\n" * MAX_ITEMS)) == MAX_ITEMS
+    assert refused("- a\n" * (MAX_ITEMS + 1)) == "f.yaml:20001:3: more than 20000 items in one list"
+
+
+def test_a_file_has_a_number_of_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("licet.policy.yaml.MAX_NODES", 5)
+    assert read("a: [b, c]\n") == {"a": ["b", "c"]}
+    assert refused("a: [b, c, d]") == "f.yaml:1:11: more than 5 values"
+
+
+def test_every_plain_scalar_that_is_no_text_begins_as_the_short_cut_expects() -> None:
+    """The slow reference: all patterns of the core schema, tried on everything short."""
+    alphabet = "~nulNUtrefaFTo0x1.-+eE _i"
+    for text in map("".join, itertools.product(alphabet, repeat=3)):
+        if any(pattern.fullmatch(text) for pattern, _ in _CORE):
+            assert text[0] in _RESOLVED
 
 
 SCALARS = st.one_of(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from licet.decide import decide
 from licet.policy import PolicyStack
 from licet.report import Explanation, Repair, explain
 from licet.request import CodeNeeds, Intent, NormalizedRequest, ScreenReport, Violation
+from licet.screen import VERSION as SCREEN_VERSION
 from licet.select import Offer, select
 
 StackOf = Callable[..., PolicyStack]
@@ -40,7 +42,7 @@ def explained(normalized: Normalized, stack_of: StackOf) -> Explained:
         request = normalized(stack=stack, **fields)
         decision = decide(request, stack, seen)
         offers = [Offer(descriptor) for descriptor in descriptors]
-        return explain(decision, select(request, decision, seen.needs, stack, offers), syntax_error)
+        return explain(decision, select(request, decision, seen.needs, stack, offers), stack, syntax_error)
 
     return make
 
@@ -105,7 +107,11 @@ def test_the_form_of_json(explained: Explained) -> None:
             {"kind": "remove_line", "text": "remove line 3", "line": 3},
             {"kind": "allow", "text": "have the owner of the policy add `allow: [shell]`", "line": 3},
         ],
+        "policy": f"root@{found.policy_digest.removeprefix('sha256:')[:4]}",
         "policy_digest": found.policy_digest,
+        "policy_stale": None,
+        "licet": version("licet"),
+        "screen": SCREEN_VERSION,
         "plan_digest": told["plan_digest"],
         "syntax_error": {"code": "syntax_error", "line": 2, "message": "invalid syntax", "advice": ""},
     }

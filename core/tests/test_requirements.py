@@ -83,9 +83,19 @@ def test_with_anything_kept_back_supervision_has_to_hold(
         (Opened(write=("/",), write_masked=("/a",)), WALLS),
         (Opened(read=("/",), write_masked=("/a",)), WALLS - {"filesystem_read_deny"}),
         (Opened(shell=True), WALLS - {"shell_execution"}),
-        (Opened(network=("any",)), WALLS - {"network_deny", "unix_socket_deny"}),
+        (Opened(network=("any",)), WALLS - {"network_deny"} | {"network_filter"}),
+        (Opened(network=("private",)), WALLS - {"network_deny"} | {"network_filter"}),
+        (Opened(network=("any", "private")), WALLS - {"network_deny", "unix_socket_deny"}),
         (Opened(network=("a.x.com:443",)), WALLS - {"network_deny"} | {"network_filter"}),
-        (Opened(network=("any", "a.x.com:443")), WALLS - {"network_deny", "unix_socket_deny"}),
+        (Opened(network=("any", "a.x.com:443")), WALLS - {"network_deny"} | {"network_filter"}),
+        (
+            Opened(network=("any", "private", "a.x.com:443")),
+            WALLS - {"network_deny", "unix_socket_deny"},
+        ),
+        (
+            Opened(network=("any", "private"), network_masked=("10.0.0.1",)),
+            WALLS - {"network_deny"} | {"network_filter"},
+        ),
         (
             Opened(network=("any",), network_masked=("a.x.com",)),
             WALLS - {"network_deny"} | {"network_filter"},

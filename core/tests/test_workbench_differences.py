@@ -148,7 +148,7 @@ def test_what_a_bound_changes_is_told_with_the_bound() -> None:
     root = "allow: [network any, read ./a]\nlimits: {memory: 1GiB}"
     bound = "name: org\nallow: [network a.com:443]\nlimits: {memory: 1MiB}"
     assert told(policy(root), policy(root, bound)) == [
-        "tighter: may no longer reach any (/p/bound0.yaml:3)",
+        "tighter: may no longer reach any public host (/p/bound0.yaml:3)",
         "tighter: memory 1 GiB → 1 MiB (/p/bound0.yaml:4:10)",
         "tighter: now bound by `org` (/p/bound0.yaml)",
     ]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from licet.policy import PolicyStack
 from licet.policy.document import settled
 from licet.testing import strategies
@@ -357,6 +357,7 @@ def test_bounds_that_each_change_something(stack_of: StackOf, bounds: list[str])
     assert told == []
 
 
+@settings(deadline=None)
 @given(strategies.policies())
 def test_a_policy_that_loads_has_no_error_in_its_entries(policy: strategies.Policy) -> None:
     assert [one for one in lint(PolicyStack(policy.document), NOW) if one.severity == "error"] == []

@@ -23,9 +23,9 @@ name: acme/agents
 extends: licet:compute
 within: [./org.yaml, licet:nothing]
 allow: [read ./data, write workdir/out, "network *.example.com:443 except a.example.com:443",
-  "network [::1]:80", network any, tool find_*, shell, run]
+  "network [::1]:80", network any, network private, "network 10.0.0.0/8:443", tool find_*, shell, run]
 ask: ["tool refund* except refund_all"]
-deny: [network example.com, "network *.example.com"]
+deny: [network example.com, "network [fc00::/7]", network any, "network *.example.com"]
 limits: {wall_time: 1.5m, cpu_time: 30, memory: 2GiB, processes: 1, code: 1MiB, stdin: 64kB, stdout: 1000,
   stderr: 1MiB, output: 16MiB, files: 1GiB, recursion: 500, tool_calls: 20}
 env: {LANG: C.UTF-8, TZ: pass}

@@ -231,3 +231,17 @@ def test_a_policy_is_started_checked_and_shown() -> None:
     shown = licet("policy", "show", "--json").json
     assert shown["limits"]["memory"] == 256 << 20
     assert licet("run", "--policy", "licet.yaml", "-c", "1+1").out == "2\n"
+
+
+def test_the_digest_that_show_prints_is_the_one_that_a_pin_needs(own_directories: Path) -> None:
+    (own_directories / "org.yaml").write_text("licet: 1\nlimits: {wall_time: 5s}\n")
+    policy = own_directories / "licet.yaml"
+    policy.write_text("licet: 1\nwithin: [./org.yaml]\n")
+    bound = licet("policy", "show", "--json").json["documents"][1]
+    assert f"sha256 {bound['sha256']}" in licet("policy", "show").out
+    policy.write_text(f"licet: 1\nwithin: [{{file: ./org.yaml, sha256: '{bound['sha256']}'}}]\n")
+    assert licet("policy", "check").code == 0
+    (own_directories / "org.yaml").write_text("licet: 1\nlimits: {wall_time: 50s}\n")
+    refused = licet("policy", "check")
+    assert refused.code == 2
+    assert f"is pinned to sha256 {bound['sha256']}, but its content has" in refused.err

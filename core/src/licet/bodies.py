@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
-from importlib.metadata import version
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from licet.applying import Hit
@@ -25,9 +24,9 @@ from licet.plain import Plain, plain_body
 from licet.plan import ExecutionPlan, Opened
 from licet.policy import PolicyStack
 from licet.prepare import Prepared
+from licet.report import versions
 from licet.request import CodeNeeds, Limits
 from licet.result import Output, Protection
-from licet.screen import VERSION as SCREEN_VERSION
 from licet.select import Candidate, Chosen, Selection
 
 if TYPE_CHECKING:
@@ -53,8 +52,7 @@ def request(prepared: Prepared) -> dict[str, Any]:
         "requirements": normalized.requirements,
         "changes": normalized.changes,
         "metadata": normalized.metadata,
-        "licet": _version(),
-        "screen": SCREEN_VERSION,
+        **versions(),
     }
 
 
@@ -81,6 +79,8 @@ def decision(decided: Decision, stack: PolicyStack) -> Plain:
             "effect": decided.effect,
             "policy": stack.name,
             "policy_digest": decided.policy_digest,
+            "policy_stale": stack.stale,
+            **versions(),
             "documents": [document.file for document in stack.documents],
             "verdicts": [verdict(one) for one in decided.verdicts],
             "violations": [
@@ -267,8 +267,3 @@ def refusal(termination: Termination, detail: str) -> dict[str, Any]:
 
 def _shortfall(blocker: Blocker) -> str:
     return f"{blocker.what}: asked {blocker.asked}, offered {blocker.offered}"
-
-
-@cache
-def _version() -> str:
-    return version("licet")

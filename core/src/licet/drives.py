@@ -6,7 +6,8 @@ Rules this module keeps:
   and every other module takes it apart as it does elsewhere; `/` alone stands above all drives;
 - names have no case: `C:/Work` contains `c:/work/data`;
 - what Windows would read as something else than a file of that name is refused: devices, streams, names that
-  end in a dot or a space, and the prefixes that switch such reading off.
+  end in a dot or a space, the prefixes that switch such reading off, and what no name can hold;
+- a path that begins at whatever drive is the current one is refused too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import os
 import re
 
 _DEVICE = re.compile(r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[0-9¹²³])(?:\s*[.:].*)?", re.IGNORECASE)
+_UNUSABLE = re.compile(r'[<>"|?*\x00-\x1f]')
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
@@ -38,9 +40,13 @@ def check(path: str) -> None:
     drive, rest = ntpath.splitdrive(slashed)
     if _DRIVE.fullmatch(drive) and rest[:1] != "/":
         raise ValueError("it is relative to a drive, whose current directory nobody knows")
+    if not drive and rest[:1] == "/" and path != "/":
+        raise ValueError("it begins at the current drive, which may be any")
     for name in rest.split("/"):
         if _DEVICE.fullmatch(name):
             raise ValueError(f"`{name}` is a device, whatever directory it seems to be in")
+        if _UNUSABLE.search(name):
+            raise ValueError("it holds a character that no file name can hold")
         if ":" in name:
             raise ValueError("it names a stream of a file")
         if name not in ("", ".", "..") and name[-1] in ". ":

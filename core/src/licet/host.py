@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import ipaddress
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -21,16 +19,18 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from licet import bodies, values
+from licet import bodies, connecting, values
 from licet.backend import Access, GuestError, Reply, Target, Termination, ToolCall
 from licet.conclude import why_denied
 from licet.decide import Decision, decide_call, tightened
-from licet.hosts import Endpoint, canonical_host, is_public
+from licet.hosts import Endpoint, canonical_host
 from licet.output import BoundedSink
 from licet.paths import PATH_MAX
 from licet.plan import ExecutionPlan
-from licet.policy import PolicyStack
+from licet.policy import PolicyDocument, PolicyStack
 from licet.policy.facts import CallFacts
+from licet.policy.patterns import denies_address
+from licet.policy.rule import Rule
 from licet.policy.signatures import Signature, bind, of_callable
 from licet.prepare import Deciders, Prepared
 from licet.result import Output, ToolCallMade
@@ -103,19 +103,32 @@ class RunHost:
         """Connect to a target that the plan opens, by the one address that was checked.
 
         Raises:
-            PermissionError: the plan does not open the target, or it resolves to a private address.
+            PermissionError: the plan does not open the target, or an address behind it is not to be reached.
             OSError: it can't be resolved or reached.
         """
         allowed = False
         try:
             wanted = Endpoint(canonical_host(target.host), target.port)
             allowed = self._plan.opened.opens("network", str(wanted))
+        except ValueError as problem:
+            raise PermissionError(str(problem)) from None
         finally:
             self._trail.step("access", {"action": "network", "target": str(target), "allowed": allowed})
             await self._trail.commit()
         if not allowed:
             raise PermissionError(f"`{wanted}` is not opened by this run's policy")
-        return await _connect(wanted, named=str(wanted) in self._plan.opened.network)
+        return await connecting.connect(
+            wanted,
+            opens=lambda address: self._plan.opened.opens("network", str(address)),
+            denies=self._denies,
+            patience=min(connecting.PATIENCE_S, self._plan.limits.wall_time or connecting.PATIENCE_S),
+        )
+
+    def _denies(self, address: Endpoint) -> bool:
+        stack = self._prepared.stack
+        parts: tuple[PolicyDocument | Rule, ...] = (*stack.documents, *stack.hits)
+        entries = (entry for part in parts for entry in part.deny)
+        return any(denies_address(entry, address) for entry in entries)
 
     async def call(self, call: ToolCall) -> Reply:
         """Decide, record, perform and record one tool call."""
@@ -192,22 +205,3 @@ async def _invoke(handler: Callable[..., Any], call: ToolCall) -> Any:
         return await handler(*call.args, **call.kwargs)
     value = await asyncio.to_thread(handler, *call.args, **call.kwargs)
     return await value if inspect.isawaitable(value) else value
-
-
-async def _connect(wanted: Endpoint, *, named: bool) -> int:
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(wanted.host, wanted.port, type=socket.SOCK_STREAM)
-    addresses = [ipaddress.ip_address(entry[4][0]) for entry in found]
-    is_literal = wanted.host in {str(address) for address in addresses}
-    if not all(map(is_public, addresses)) and not (named and is_literal):
-        raise PermissionError(
-            f"`{wanted}` resolves to an address that is not public; name that address itself"
-        )
-    family, kind, protocol, _, address = found[0]
-    connection = socket.socket(family, kind, protocol)
-    try:
-        connection.setblocking(False)
-        await loop.sock_connect(connection, address)
-        return connection.detach()
-    finally:
-        connection.close()

@@ -138,6 +138,13 @@ def contains(root: str, path: str) -> bool:
     return root == "/" or path == root or path.startswith(root + "/")
 
 
+def place(path: str) -> str:
+    """A key for look-ups: `root` contains `path` if its key is the same, or begins it up to a `/`."""
+    if _WINDOWS:
+        path = path.lower()
+    return path.rstrip("/")
+
+
 def _check_text(path: str) -> None:
     if not path:
         raise ValueError("it is empty")

@@ -53,7 +53,7 @@ class Opened:
         if action == "write":
             return self._opens_path(target, self.write, self.write_masked)
         if action == "network":
-            return self._opens_host(_host(target))
+            return self._opens_host(hosts.read_back(target))
         return self.shell if action == "shell" else action == "tool" and target in self.tools
 
     def _opens_path(self, path: str, roots: Iterable[str], masked: Iterable[str]) -> bool:
@@ -62,18 +62,14 @@ class Opened:
         return _depth(roots, path) > _depth(masked, path)
 
     def _opens_host(self, host: hosts.Endpoint) -> bool:
-        closed = [mask for mask in map(_host, self.network_masked) if mask.covers(host)]
-        around = (pattern for pattern in map(_host, self.network) if pattern.covers(host))
+        closed = [mask for mask in map(hosts.read_back, self.network_masked) if mask.covers(host)]
+        around = (pattern for pattern in map(hosts.read_back, self.network) if pattern.covers(host))
         return any(not any(pattern.covers(mask) for mask in closed) for pattern in around)
 
 
 def _depth(roots: Iterable[str], path: str) -> int:
     """How far down the innermost of `roots` around `path` lies; 0 if there is none."""
     return max((len(root) for root in roots if paths.contains(root, path)), default=0)
-
-
-def _host(target: str) -> hosts.Endpoint:
-    return hosts.endpoint(target, patterns=True, port_optional=True)
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)

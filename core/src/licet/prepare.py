@@ -85,7 +85,7 @@ def prepare(
         decision=decision,
         needs=needs,
         selection=selection,
-        explanation=explain(decision, selection, seen.syntax_error),
+        explanation=explain(decision, selection, stack, seen.syntax_error),
         syntax_error=seen.syntax_error,
     )
 
@@ -120,5 +120,5 @@ class _Rehearsed:
 def choose_again(prepared: Prepared, offers: Sequence[Offer]) -> Prepared:
     """The same request and decision, with the selection made from other `offers`."""
     selection = select(prepared.request, prepared.decision, prepared.needs, prepared.stack, offers)
-    explanation = explain(prepared.decision, selection, prepared.syntax_error)
+    explanation = explain(prepared.decision, selection, prepared.stack, prepared.syntax_error)
     return replace(prepared, selection=selection, explanation=explanation)

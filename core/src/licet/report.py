@@ -8,14 +8,19 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.metadata import version
+from types import MappingProxyType
 from typing import Any
 
 from licet.contract import Evidence
 from licet.decide import Decision, Verdict
+from licet.policy import PolicyStack
 from licet.policy.patterns import Effect
 from licet.request import Violation
+from licet.screen import VERSION as SCREEN_VERSION
 from licet.select import Candidate, Selection
 
 
@@ -30,7 +35,10 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What `licet explain` answers: permission, and beside it the selection."""
+    """What `licet explain` answers: permission, and beside it the selection.
+
+    `policy` is the name of the policy that decided, `policy_stale` why newer text of it is not in force.
+    """
 
     effect: Effect
     verdicts: tuple[Verdict, ...]
@@ -39,8 +47,10 @@ class Explanation:
     selection: Selection
     evidence: Evidence
     repair: tuple[Repair, ...]
+    policy: str
     policy_digest: str
     plan_digest: str | None
+    policy_stale: str | None = None
     syntax_error: Violation | None = None
 
     @property
@@ -63,7 +73,10 @@ class Explanation:
                 "candidates": [self._candidate(one) for one in self.selection.candidates],
             },
             "repair": [asdict(repair) for repair in self.repair],
+            "policy": self.policy,
             "policy_digest": self.policy_digest,
+            "policy_stale": self.policy_stale,
+            **versions(),
             "plan_digest": self.plan_digest,
             "syntax_error": asdict(self.syntax_error) if self.syntax_error else None,
         }
@@ -73,8 +86,16 @@ class Explanation:
         return asdict(candidate) | {"evidence": evidence}
 
 
-def explain(decision: Decision, selection: Selection, syntax_error: Violation | None = None) -> Explanation:
-    """Put a decision and its selection together."""
+@cache
+def versions() -> Mapping[str, str]:
+    """The versions of what decides: of licet, and of what the screen knows."""
+    return MappingProxyType({"licet": version("licet"), "screen": SCREEN_VERSION})
+
+
+def explain(
+    decision: Decision, selection: Selection, stack: PolicyStack, syntax_error: Violation | None = None
+) -> Explanation:
+    """Put a decision under `stack` and its selection together."""
     chosen = selection.chosen
     return Explanation(
         effect=decision.effect,
@@ -84,7 +105,9 @@ def explain(decision: Decision, selection: Selection, syntax_error: Violation | 
         selection=selection,
         evidence=decision.evidence,
         repair=tuple(dict.fromkeys(_repairs(decision, selection))),
+        policy=stack.name,
         policy_digest=decision.policy_digest,
+        policy_stale=stack.stale,
         plan_digest=chosen.plan_digest if chosen else None,
         syntax_error=syntax_error,
     )

@@ -3,10 +3,10 @@
 Rules this module keeps:
 
 - requirements are derived for each candidate from what it would open; what stays closed has to be held;
-- a file system opened whole (`read /`, `write /`) demands no wall, and neither does `network any`; with
-  anything kept back inside them by policy, they do;
-- a run to which everything is opened may do what any process of the user may do, to its supervisor too: of
-  supervision, only what a cooperating process gets is demanded of it.
+- a file system opened whole (`read /`, `write /`) demands no wall, and neither do `network any` and `network
+  private` together; with anything kept back inside them by policy, they do;
+- a run to which everything is opened, `network any` among it, may do what any process of the user may do, to
+  its supervisor too: of supervision, only what a cooperating process gets is demanded of it.
 """
 
 from __future__ import annotations
@@ -98,9 +98,11 @@ def _opens_all(roots: tuple[str, ...], masked: tuple[str, ...]) -> bool:
 
 
 def _reaches_all(opened: Opened) -> bool:
-    return hosts.ANY in opened.network and not opened.network_masked
+    """Whether no host has to be held back: both words are there, or `any` beside everything else there is."""
+    inside = hosts.PRIVATE in opened.network or _opens_everything(opened)
+    return hosts.ANY in opened.network and not opened.network_masked and inside
 
 
 def _opens_everything(opened: Opened) -> bool:
     files = _opens_all(opened.read, opened.read_masked) and _opens_all(opened.write, opened.write_masked)
-    return files and _reaches_all(opened) and opened.shell
+    return files and hosts.ANY in opened.network and not opened.network_masked and opened.shell

@@ -3,7 +3,8 @@
 Rules this module keeps:
 
 - prepare (normalize → decide → select) → authorize → seal → execute, each from the values before it;
-- the clock is read once a run, and one policy holds from its beginning to its end;
+- the clock is read once a run, and one policy holds from its beginning to its end; the next run has the
+  policy that the files say by then;
 - what the chosen backend has not proved here is attacked first; then the choice is made again;
 - nothing runs before its decision and its `before` record are durable; the `result` record follows;
 - `run` never raises for what the code or the policy did; a malformed request raises `InvalidRequest`.
@@ -37,7 +38,7 @@ from licet.logbook import Gaps, Logbook
 from licet.output import bounded
 from licet.plan import ExecutionPlan
 from licet.plugins import Plugins
-from licet.policy import MANAGED, PolicySource, PolicyStack, load_stack
+from licet.policy import MANAGED, LivePolicy, PolicySource, PolicyStack
 from licet.portal import Portal
 from licet.prepare import Prepared, choose_again, prepare
 from licet.probe.results import Progress
@@ -93,7 +94,7 @@ class Runtime:
         self.state_path = self.settings.state_beside(beside)
         self.plugins = Plugins(self.settings)
         source = PolicySource(self.plugins.packs(), managed, self.settings.may_pass)
-        self.stack: PolicyStack = load_stack(name, source, sealed=self._sealed())
+        self._policy = LivePolicy(name, source, sealed=self._sealed())
         self.backends = tuple(backends) if backends is not None else self.plugins.backends()
         self._deciders = self.plugins.ballots if self.plugins.has_deciders else None
         self._by_name = {backend.describe().name: backend for backend in self.backends}
@@ -111,6 +112,11 @@ class Runtime:
     def from_policy(cls, policy: str | os.PathLike[str], **options: Any) -> Runtime:
         """A runtime under the policy file (or pack) `policy`; options as for `Runtime`."""
         return cls(policy, **options)
+
+    @property
+    def stack(self) -> PolicyStack:
+        """The policy in force now: what its files say, or said before they could no longer be used."""
+        return self._policy.current()
 
     def offers(self) -> tuple[Offer, ...]:
         """Every backend, its contract as the receipts of this host have it; attacks nothing."""
@@ -142,10 +148,11 @@ class Runtime:
         except AuditUnavailable as problem:
             keyless = problem
         digest = no_digest if keyless else self._digest
+        stack = self._policy.at_once() or await asyncio.to_thread(self._policy.current)
         if len(asked.code) < _LARGE_CODE and self._deciders is None:
-            prepared = self._prepare(asked, digest)
+            prepared = self._prepare(asked, digest, stack)
         else:
-            prepared = await asyncio.to_thread(self._prepare, asked, digest)
+            prepared = await asyncio.to_thread(self._prepare, asked, digest, stack)
         with self._running.one():
             return await self._run(prepared, UnavailableLog(keyless) if keyless else self._logbook.current())
 
@@ -236,10 +243,10 @@ class Runtime:
     ) -> None:
         await self.aclose()
 
-    def _prepare(self, asked: ExecutionRequest, digest: Digest) -> Prepared:
+    def _prepare(self, asked: ExecutionRequest, digest: Digest, stack: PolicyStack | None = None) -> Prepared:
         return prepare(
             asked,
-            self.stack,
+            stack or self.stack,
             self.offers(),
             at=datetime.now(UTC),
             directory=paths.current_directory(),

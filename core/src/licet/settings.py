@@ -88,7 +88,7 @@ def directory_of(policy: str) -> Path:
     Raises:
         InvalidSettings: it is taken from a current directory that is gone.
     """
-    from licet.policy.document import PACK_PREFIX
+    from licet.policy.references import PACK_PREFIX
 
     try:
         return Path.cwd() if policy.startswith(PACK_PREFIX) else Path(os.path.realpath(policy)).parent

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import ntpath
+from pathlib import Path
 
 import pytest
 from licet import drives
@@ -42,9 +44,7 @@ def test_containment_compares_whole_names_without_case(root: str, path: str, ins
     assert drives.contains(root, path) is inside
 
 
-@pytest.mark.parametrize(
-    "path", ["x", "..\\x", "C:\\a b\\.hidden", "C:/x/../y", "/", "\\x", "CONSOLE", "a.com1"]
-)
+@pytest.mark.parametrize("path", ["x", "..\\x", "C:\\a b\\.hidden", "C:/x/../y", "/", "CONSOLE", "a.com1"])
 def test_plain_paths_pass(path: str) -> None:
     drives.check(path)
 
@@ -56,6 +56,10 @@ def test_plain_paths_pass(path: str) -> None:
         ("//./pipe/x", "it has a prefix that changes how Windows reads it"),
         ("C:x", "it is relative to a drive, whose current directory nobody knows"),
         ("C:", "it is relative to a drive, whose current directory nobody knows"),
+        ("\\x", "it begins at the current drive, which may be any"),
+        ("/x", "it begins at the current drive, which may be any"),
+        ("C:\\a?.txt", "it holds a character that no file name can hold"),
+        ("C:\\a\nb", "it holds a character that no file name can hold"),
         ("data\\NUL", "`NUL` is a device, whatever directory it seems to be in"),
         ("com1.txt", "`com1.txt` is a device, whatever directory it seems to be in"),
         ("a.txt:stream", "it names a stream of a file"),
@@ -67,6 +71,30 @@ def test_what_windows_reads_as_something_else_is_refused(path: str, why: str) ->
     with pytest.raises(ValueError) as refused:
         drives.check(path)
     assert str(refused.value) == why
+
+
+ROWS = [
+    row
+    for line in (Path(__file__).parents[1] / "data/paths_hosts.jsonl").read_text("utf-8").splitlines()
+    if (row := json.loads(line))["class"] == "path-windows"
+]
+
+
+def answer(root: str, path: str) -> str:
+    """What becomes of a path below `root`, on a machine with the junction that the corpus tells of."""
+    try:
+        drives.check(path)
+    except ValueError:
+        return "reject"
+    resolved = ntpath.normpath(ntpath.join(root, path)).replace("\\work\\junction", "\\other")
+    return "inside" if drives.contains(drives.spell(root), drives.spell(resolved)) else "outside"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
+def test_every_windows_row_of_the_corpus(row: dict[str, str]) -> None:
+    """What the corpus calls outside may be refused before anybody asks where it lies."""
+    allowed = {row["answer"], "reject"} if row["answer"] == "outside" else {row["answer"]}
+    assert answer(row["root"], row["path"]) in allowed, row["why"]
 
 
 @pytest.mark.parametrize("path", ["x", "C:x", "\\x", "..\\x", ""])

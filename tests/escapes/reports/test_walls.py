@@ -220,6 +220,33 @@ def test_report_network_policy_01_private_addresses(
     assert result.value == f"`api.example.com:443` {why}"
 
 
+@pytest.mark.parametrize(
+    ("entry", "asked", "why"),
+    [
+        ("8.8.8.8", "api.example.com", "`api.example.com:443` resolves to an address that the policy denies"),
+        (
+            "8.8.0.0/16",
+            "api.example.com",
+            "`api.example.com:443` resolves to an address that the policy denies",
+        ),
+        ("8.8.8.8", "127.1", "`127.1` is no address of four plain decimal numbers"),
+        ("8.8.8.8", "169.254.169.254", "`169.254.169.254:443` is not opened by this run's policy"),
+    ],
+)
+def test_report_network_policy_01_denied_by_every_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str, asked: str, why: str
+) -> None:
+    """An address that is denied is denied by every name, and no wide entry opens one that is inside."""
+    answer = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("8.8.8.8", 443))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answer)
+    policy = tmp_path / "p.yaml"
+    policy.write_text(
+        f"licet: 1\nallow: [network any]\ndeny: [network {entry}]\nsandbox: {{evidence: declared}}\n"
+    )
+    with Runtime(policy, backends=[Connecting(asked)], log=MemoryLog()) as runtime:
+        assert runtime.run_sync("1").value == why
+
+
 @pytest.mark.parametrize("spelling", AMBIGUOUS)
 def test_report_network_policy_01_ambiguous_spellings(on: Any, spelling: str) -> None:
     runtime = on("monty", "allow: [network any]")
@@ -237,8 +264,10 @@ def test_report_network_policy_02_one_spelling(on: Any, spelling: str) -> None:
     assert verdict.intent.target == spelling.lower().replace(".:", ":")
     [_, other] = denying.decide("1", intents=(Intent("network", "example.com:80"),)).verdicts
     assert other.effect == "allow"
+    [_, same] = denying.decide("1", intents=(Intent("network", "bücher.example:443"),)).verdicts
+    assert same.intent.target == "xn--bcher-kva.example:443"
     with pytest.raises(InvalidRequest, match="write its `xn--` form"):
-        denying.decide("1", intents=(Intent("network", "bücher.example:443"),))
+        denying.decide("1", intents=(Intent("network", "straße.example:443"),))
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from licet.backend import Termination
 from licet.cli import amounts, places, refusals
 from licet.cli.terminal import Card, Tone
 from licet.contract import Evidence
-from licet.policy import PolicyStack
 from licet.report import Explanation
 from licet.request import Change
 from licet.result import ExecutionResult, Protection
@@ -46,17 +45,18 @@ _HEADINGS = {
 }
 
 
-def of_result(result: ExecutionResult, stack: PolicyStack, state: Path, disabled: Sequence[str] = ()) -> Card:
+def of_result(result: ExecutionResult, state: Path, disabled: Sequence[str] = ()) -> Card:
     """The card of a finished run, whose log is in the state directory `state`.
 
     `disabled` are plugins that are installed and not enabled.
     """
     note = _note(result)
     refuted = _refuted(result.decision) if result.decision else ()
-    body = _refusal(result, stack, state, disabled) if _is_refusal(result) else _body(result)
-    rows = (*body, *refuted, *_trail(result))
+    body = _refusal(result, state, disabled) if _is_refusal(result) else _body(result)
+    stale = _stale(result.decision) if result.decision else ()
+    rows = (*body, *refuted, *stale, *_trail(result))
     if result.success:
-        return Card("good", "ran", f"{note} · {stack.name}", rows)
+        return Card("good", "ran", f"{note} · {result.decision.policy}" if result.decision else note, rows)
     if result.termination is Termination.exited:
         heading = _failed_heading(result)
     elif result.termination is Termination.audit_unavailable and result.backend is not None:
@@ -76,15 +76,16 @@ def of_cancelled(state: Path) -> Card:
     )
 
 
-def of_explanation(explanation: Explanation, stack: PolicyStack, disabled: Sequence[str] = ()) -> Card:
+def of_explanation(explanation: Explanation, disabled: Sequence[str] = ()) -> Card:
     """The card of `licet explain`; `disabled` as for `of_result`."""
-    note = f"policy {stack.name}"
+    note = f"policy {explanation.policy}"
     if explanation.exit_code == 0:
         rows = [*_opened(explanation), ("sandbox", sandbox(explanation)), *_refuted(explanation)]
+        rows += _stale(explanation)
         return Card("good", "allowed", note, tuple(rows))
     headings = {3: "denied", 4: "needs an approval", 5: "allowed, but no sandbox here can run it"}
     tone: Tone = "warn" if explanation.exit_code == 4 else "bad"
-    rows = [*_why_not(explanation, stack, disabled), *_refuted(explanation)]
+    rows = [*_why_not(explanation, disabled), *_refuted(explanation), *_stale(explanation)]
     return Card(tone, headings[explanation.exit_code], note, tuple(rows))
 
 
@@ -97,11 +98,9 @@ def _is_refusal(result: ExecutionResult) -> bool:
     return result.decision is not None and result.termination in _REFUSALS
 
 
-def _refusal(
-    result: ExecutionResult, stack: PolicyStack, state: Path, disabled: Sequence[str]
-) -> Iterable[tuple[str, str]]:
+def _refusal(result: ExecutionResult, state: Path, disabled: Sequence[str]) -> Iterable[tuple[str, str]]:
     assert result.decision is not None
-    yield from _why_not(result.decision, stack, disabled)
+    yield from _why_not(result.decision, disabled)
     if result.audit is not None:
         yield "more", places.audit_command(f"show {result.run_id}", state)
 
@@ -122,6 +121,14 @@ def _refuted(explanation: Explanation) -> Iterable[tuple[str, str]]:
     for candidate in explanation.selection.candidates:
         for text in candidate.refuted:
             yield "refuted", f"{candidate.name}, {text}"
+
+
+def _stale(explanation: Explanation) -> Iterable[tuple[str, str]]:
+    if explanation.policy_stale is not None:
+        yield (
+            "policy",
+            f"{explanation.policy} stays in force, its files have changed: {explanation.policy_stale}",
+        )
 
 
 def _trail(result: ExecutionResult) -> Iterable[tuple[str, str]]:
@@ -222,9 +229,7 @@ def sandbox(explanation: Explanation) -> str:
     return f"{chosen.descriptor.name}, {walls}, {_grounds(chosen)}"
 
 
-def _why_not(
-    explanation: Explanation, stack: PolicyStack, disabled: Sequence[str]
-) -> Iterable[tuple[str, str]]:
+def _why_not(explanation: Explanation, disabled: Sequence[str]) -> Iterable[tuple[str, str]]:
     for violation in explanation.refusals[: refusals.SHOWN]:
         yield f"line {violation.line}" if violation.line else "code", violation.message
     shown = [verdict for verdict in explanation.verdicts if verdict.effect != "allow"]
@@ -236,7 +241,7 @@ def _why_not(
     if len(shown) > refusals.SHOWN:
         yield "", f"and {len(shown) - refusals.SHOWN} more"
     if explanation.effect != "deny" and explanation.selection.chosen is None:
-        yield from refusals.rows(explanation, stack.name, disabled)
+        yield from refusals.rows(explanation, explanation.policy, disabled)
     label = "you can"
     for repair in explanation.repair[: refusals.SHOWN]:
         yield label, repair.text

@@ -84,7 +84,7 @@ def run(policy: str, as_json: bool, **given: Any) -> int:
             put("\n")
         put(f"{result.value_repr}\n")
     put(result.stderr, err=True)
-    show_card(cards.of_result(result, runtime.stack, runtime.state_path, runtime.plugins.disabled))
+    show_card(cards.of_result(result, runtime.state_path, runtime.plugins.disabled))
     return result.process_exit_code
 
 
@@ -108,7 +108,7 @@ def explain(policy: str, as_json: bool, **given: Any) -> int:
     if as_json:
         put_json(explanation.as_json())
     else:
-        show_card(cards.of_explanation(explanation, runtime.stack, runtime.plugins.disabled))
+        show_card(cards.of_explanation(explanation, runtime.plugins.disabled))
     return explanation.exit_code
 
 

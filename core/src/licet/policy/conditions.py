@@ -10,7 +10,6 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,8 +30,11 @@ CLAUSES: tuple[Clause, ...] = ("if", "during", "unless")
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One smallest condition of a rule; `index` counts the leaves of the rule, in the order of the file
-    within `if`, then `during`, then `unless`."""
+    """One smallest condition of a rule.
+
+    `index` counts the leaves of the rule: those of `if` first, then `during`, then those of `unless`, each in
+    the order of the file. `text` is what the author wrote, or for a key, how it reads in one line.
+    """
 
     clause: Clause
     text: str
@@ -72,7 +74,7 @@ class Condition:
     def trace(self, facts: Facts) -> tuple[LeafAnswer, ...]:
         """What every leaf says, and why."""
         pairs = zip(self.leaves, self.tests, strict=True)
-        return tuple(LeafAnswer(leaf, test.truth(facts), test.why(facts)) for leaf, test in pairs)
+        return tuple(LeafAnswer(leaf, *test.answer(facts)) for leaf, test in pairs)
 
     @cached_property
     def necessary(self) -> Mapping[str, frozenset[str]]:
@@ -110,24 +112,20 @@ def build(
     file: str,
     engine: Callable[[], ConditionEngine],
     tools: Mapping[str, Signature] | None = None,
-    matched: tuple[str, ...] | None = None,
+    matched: Callable[[str], bool] | None = None,
 ) -> Condition:
     """Read the keys `if`, `during` and `unless` of a rule.
 
     `engine` makes the language of texts, and is called only if the rule has one. `tools` are the tools that
-    the policy declares, `matched` the names and globs of tools that the rule is about; None if it is about
-    other things, and may not read calls.
+    the policy declares; `matched` says of the name of a tool whether the rule is about it, and is None for a
+    rule that is about anything else, and so may not read calls.
 
     Raises:
         InvalidPolicy: with the place of the first problem and what to write instead.
     """
     scope = Scope()
     if matched is not None:
-        chosen = {
-            name: signature
-            for name, signature in (tools or {}).items()
-            if any(fnmatch.fnmatchcase(name, glob) for glob in matched)
-        }
+        chosen = {name: signature for name, signature in (tools or {}).items() if matched(name)}
         scope = Scope(True, chosen)
     builder = _Builder(file, engine, scope)
     found: list[tuple[Clause, str, Position, Test]] = []
@@ -176,7 +174,7 @@ class _Builder:
             raise InvalidPolicy(
                 f"`{clause}` needs a condition, found {found}",
                 where=where,
-                advice="a text such as `args.amount > 100`, a mapping such as `{group: oncall}`, or a list of both",
+                advice="write a text such as `args.amount > 100`, or a mapping such as `{group: oncall}`",
             )
         for key, one in value.items():
             place = Position(self.file, *value.places[key])
@@ -188,7 +186,13 @@ class _Builder:
     def _text(self, clause: Clause, text: str, place: TextPlace) -> _Found:
         if not text.strip():
             raise InvalidPolicy(f"`{clause}` is an empty text", where=place.start)
-        return clause, text, place.start, TextTest(self.engine().compile(text, place, self.scope))
+        return clause, text, place.start, TextTest(self._engine(place).compile(text, place, self.scope))
+
+    def _engine(self, place: TextPlace) -> ConditionEngine:
+        try:
+            return self.engine()
+        except InvalidPolicy as problem:
+            raise InvalidPolicy(problem.message, advice=problem.advice, where=place.start) from None
 
 
 def check_calls(condition: Condition, signatures: Mapping[str, Signature]) -> None:

@@ -23,12 +23,11 @@ from licet.policy.conditions import check_calls
 from licet.policy.parts import DEFAULT_APPROVAL, Approval, AuditPolicy, SandboxPolicy, ScreenPolicy, Strict
 from licet.policy.patterns import Effect, Pattern, parse
 from licet.policy.problems import HIDDEN, explain, unknown
+from licet.policy.references import PACK_PREFIX, Reference, reference
 from licet.policy.rule import Rule, parse_rules, refuse_repetition
 from licet.policy.signatures import Signature, parse_tools
 from licet.policy.yaml import Fields, Items
 from licet.request import Limits
-
-PACK_PREFIX = "licet:"
 
 RESERVED = {
     "python": "packages and interpreters",
@@ -60,7 +59,7 @@ class PolicyDocument(Strict):
     licet: Literal[1]
     name: str | None = None
     extends: str | None = None
-    within: tuple[str, ...] = ()
+    within: Annotated[tuple[Reference, ...], _MADE_HERE] = ()
     allow: Annotated[tuple[Pattern, ...], _MADE_HERE] = ()
     ask: Annotated[tuple[Pattern, ...], _MADE_HERE] = ()
     deny: Annotated[tuple[Pattern, ...], _MADE_HERE] = ()
@@ -100,12 +99,12 @@ class PolicyDocument(Strict):
 
     @field_validator("within", mode="before")
     @classmethod
-    def _anchored(cls, value: object, info: ValidationInfo) -> object:
-        names = [value] if isinstance(value, str) else value
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ValueError("expected a file, or a list of files")
-        base = _context(info).base
-        return tuple(name if name.startswith(PACK_PREFIX) else str(base / name) for name in names)
+    def _references(cls, value: object, info: ValidationInfo) -> tuple[Reference, ...]:
+        context = _context(info)
+        items = value if isinstance(value, list) else [value]
+        places = items.places if isinstance(items, Items) else [context.places["within"]]
+        spots = (Position(context.file, *place) for place in places)
+        return tuple(reference(*one, context.base) for one in zip(items, spots, strict=True))
 
     @field_validator("extends")
     @classmethod

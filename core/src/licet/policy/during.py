@@ -16,8 +16,7 @@ import re
 import zoneinfo
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any
 
 from licet.errors import InvalidPolicy, Position
 from licet.policy.advice import nearest
@@ -32,6 +31,8 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _DATETIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?([Zz]|[+-][0-9]{2}:[0-9]{2})?", re.ASCII
 )
+_OF_THE_HOST = frozenset(("localtime", "posixrules", ""))
+"""Names that mean another zone on every machine, or none."""
 _SHORT_SPAN = timedelta(days=8)
 _MINUTE = timedelta(minutes=1)
 _EARLIEST_ZONE, _LATEST_ZONE = timedelta(hours=14), timedelta(hours=-12)
@@ -173,22 +174,20 @@ def _window(tree: object, file: str, where: Position) -> Window:
 
 
 def _zone(name: object, where: Position) -> zoneinfo.ZoneInfo:
-    if isinstance(name, str) and name in zones():
-        return zoneinfo.ZoneInfo(name)
+    try:
+        if isinstance(name, str) and name not in _OF_THE_HOST:
+            return zoneinfo.ZoneInfo(name)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        pass
     raise InvalidPolicy(f"unknown time zone `{name}`", where=where, advice=zone_advice(str(name)))
-
-
-@lru_cache(maxsize=1)
-def zones() -> frozenset[str]:
-    """The names of all time zones this machine knows."""
-    return frozenset(zoneinfo.available_timezones())
 
 
 def zone_advice(name: str) -> str:
     """What to write instead of a name that is no time zone."""
-    if not zones():
+    known = sorted(zoneinfo.available_timezones() - _OF_THE_HOST)
+    if not known:
         return "this machine has no time zone data; install the package `tzdata`"
-    near = nearest(name, sorted(zones()))
+    near = nearest(name, known)
     return near if near.startswith("did") else "write a name such as `Europe/Berlin` or `UTC`"
 
 
@@ -221,11 +220,11 @@ def _all_hours(value: object, where: Position) -> tuple[tuple[int, int], ...]:
 def _hours(text: object, where: Position) -> tuple[int, int]:
     match = _HOURS.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
-        _refuse_hours(text, where)
+        raise _no_hours(text, where)
     hour, minute, last_hour, last_minute = map(int, match.groups())
     start, end = hour * 60 + minute, last_hour * 60 + last_minute
     if minute > 59 or last_minute > 59 or start >= 1440 or end > 1440:
-        _refuse_hours(text, where)
+        raise _no_hours(text, where)
     if start == end:
         raise InvalidPolicy(
             f"`{text}` holds no time", where=where, advice="for the whole day, leave `hours` out"
@@ -233,8 +232,8 @@ def _hours(text: object, where: Position) -> tuple[int, int]:
     return start, end
 
 
-def _refuse_hours(text: object, where: Position) -> NoReturn:
-    raise InvalidPolicy(
+def _no_hours(text: object, where: Position) -> InvalidPolicy:
+    return InvalidPolicy(
         f"expected hours such as `09:00-17:30`, found `{text}`",
         where=where,
         advice="two digits each, from 00:00 to 24:00; an end before the start lies on the next day",
@@ -258,7 +257,7 @@ def _bound(text: object, zone: zoneinfo.ZoneInfo | None, pick: Any, where: Posit
     try:
         either_pass = [local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)]
     except OverflowError:
-        _refuse_moment(text, where)
+        raise _no_moment(text, where) from None
     picked: datetime = pick(either_pass)
     return picked
 
@@ -275,7 +274,7 @@ def parse_moment(text: object, where: Position) -> Moment:
         try:
             return Moment(midnight - _EARLIEST_ZONE, midnight - _LATEST_ZONE)
         except OverflowError:
-            _refuse_moment(text, where)
+            raise _no_moment(text, where) from None
     if found.tzinfo is None:
         raise InvalidPolicy(
             f"`{text}` says no offset from UTC, so it is another instant in every zone",
@@ -295,11 +294,11 @@ def _read(text: object, where: Position) -> datetime | date:
             return found if found.tzinfo is None else found.astimezone(UTC)
     except (ValueError, OverflowError):
         pass
-    _refuse_moment(text, where)
+    raise _no_moment(text, where)
 
 
-def _refuse_moment(text: object, where: Position) -> NoReturn:
-    raise InvalidPolicy(
+def _no_moment(text: object, where: Position) -> InvalidPolicy:
+    return InvalidPolicy(
         f"expected a date or a time, found `{text}`",
         where=where,
         advice="such as `2026-03-01`, `2026-03-01T12:00` or `2026-03-01T12:00:00+01:00`",

@@ -36,7 +36,7 @@ class TextPlace:
         return Position(self.file, self.line, self.column)
 
     def at(self, line: int, column: int) -> Position:
-        """The place of a 1-based line and column of the text, as far as the style tells: at least the line."""
+        """The place of a line and column of the text, 1-based; at least the line, if the style hides more."""
         if not self.line:
             return Position(self.file)
         if self.style == "|":

@@ -65,7 +65,7 @@ class Facts:
     request: RequestFacts = field(default_factory=RequestFacts)
     language: str = "python"
     call: CallFacts | None = None
-    derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    derived: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.at.tzinfo is None:

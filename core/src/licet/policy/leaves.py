@@ -3,17 +3,17 @@
 Rules this module keeps:
 
 - texts are compared exactly, numbers by value, and never a text with a number or a truth value;
-- what nobody said is unknown: the tenant, a property, and for a subject without an id also its type and its
-  groups; a subject that has an id and no groups is in none;
+- what nobody said is unknown: the tenant (an empty one is none), a property, and for a subject without an
+  id also its type and its groups; a subject that has an id and no groups is in none;
 - an instant is exclusive: at that instant, `before` is over and `after` has begun.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from licet.errors import InvalidPolicy, Position
 from licet.policy.advice import nearest
@@ -28,6 +28,7 @@ from licet.units import show_moment
 Word = str | int | float | bool
 
 PROPERTY = "property."
+_SHOWN = 8
 KEYS = ("tenant", "group", "subject", "type", "language", "before", "after", "property.NAME")
 """The keys of a mapping in `if` and `unless`."""
 
@@ -42,8 +43,8 @@ class Test(Protocol):
     def truth(self, facts: Facts) -> Truth:
         """The answer."""
 
-    def why(self, facts: Facts) -> str:
-        """What was found, in words."""
+    def answer(self, facts: Facts) -> tuple[Truth, str]:
+        """The answer, and what was found, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,47 +54,59 @@ class KeyTest:
     key: str
     words: tuple[Word, ...]
     reads_call: bool = False
+    _texts: frozenset[str] = field(init=False, compare=False, repr=False)
+    _reader: Reader = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_texts", frozenset(one for one in self.words if isinstance(one, str)))
+        object.__setattr__(self, "_reader", reader(self.key))
 
     def truth(self, facts: Facts) -> Truth:
         """The answer; unknown where the subject says nothing, or something of another type."""
-        found = said(self.key, facts)
+        found = self._reader(facts.subject, facts.language)
         if found is None:
             return Truth.unknown
+        if not self._texts.isdisjoint(found):
+            return Truth.true
         if self.key == "group":
-            return certain(any(word in found for word in self.words))
+            return Truth.false
         return either(_same(found[0], word) for word in self.words)
 
-    def why(self, facts: Facts) -> str:
-        """What the subject says."""
-        found = said(self.key, facts)
+    def answer(self, facts: Facts) -> tuple[Truth, str]:
+        """The answer, and what the subject says."""
+        found, truth = self._reader(facts.subject, facts.language), self.truth(facts)
         if found is None:
-            return f"nobody said the {self.key} of this request"
+            return truth, f"nobody said the {self.key}"
         if self.key == "group":
-            return (
-                f"the groups are {', '.join(f'`{_short(one)}`' for one in found)}" if found else "in no group"
-            )
-        if self.truth(facts) is Truth.unknown:
-            return f"the {self.key} is `{_short(found[0])}`, which is of another type than the policy's"
-        return f"the {self.key} is `{_short(found[0])}`"
+            return truth, f"the groups are {_listed(found)}" if found else "the subject is in no group"
+        if truth is Truth.unknown:
+            return truth, f"the {self.key} is {_listed(found)}, which is of another type than the policy's"
+        return truth, f"the {self.key} is {_listed(found)}"
 
 
-def said(key: str, facts: Facts) -> tuple[Word, ...] | None:
-    """What a subject, or the request, says under a key of `KEYS`; None where it says nothing."""
-    subject = facts.subject
-    if key.startswith(PROPERTY):
-        value = subject.properties.get(key[len(PROPERTY) :])
-        return None if value is None or _is_nan(value) else (value,)
-    if key == "language":
-        return (facts.language,)
-    if key == "tenant":
-        return None if subject.tenant is None else (subject.tenant,)
-    return None if facts.anonymous else _IDENTITY[key](subject)
+Reader = Callable[[Subject, str], tuple[Word, ...] | None]
+"""What a subject (or the request, in its language) says under one key; None where it says nothing."""
 
 
-_IDENTITY: Mapping[str, Any] = {
-    "group": lambda subject: subject.groups,
-    "subject": lambda subject: (subject.id,),
-    "type": lambda subject: (subject.type,),
+def reader(key: str) -> Reader:
+    """How a key of a mapping is read; the group is the one that has several words, or none."""
+    if not key.startswith(PROPERTY):
+        return _READERS[key]
+    name = key[len(PROPERTY) :]
+
+    def read(subject: Subject, _: str) -> tuple[Word, ...] | None:
+        value = subject.properties.get(name)
+        return None if value is None or value != value else (value,)  # NaN is the one unlike itself
+
+    return read
+
+
+_READERS: Mapping[str, Reader] = {
+    "language": lambda _, language: (language,),
+    "tenant": lambda subject, _: (subject.tenant,) if subject.tenant else None,
+    "group": lambda subject, _: None if subject.id in ANONYMOUS else subject.groups,
+    "subject": lambda subject, _: None if subject.id in ANONYMOUS else (subject.id,),
+    "type": lambda subject, _: None if subject.id in ANONYMOUS else (subject.type,),
 }
 
 
@@ -107,13 +120,10 @@ def _class(word: Word) -> type:
     return float if isinstance(word, (int, float)) and not isinstance(word, bool) else type(word)
 
 
-def _is_nan(value: Word) -> bool:
-    return isinstance(value, float) and math.isnan(value)
-
-
-def _short(value: object) -> str:
-    text = repr(value)[1:-1] if isinstance(value, str) else str(value)
-    return text if len(text) <= 60 else f"{text[:59]}…"
+def _listed(words: tuple[Word, ...]) -> str:
+    shown = [repr(word)[1:-1] if isinstance(word, str) else str(word) for word in words[:_SHOWN]]
+    more = [f"{len(words) - _SHOWN} more"] if len(words) > _SHOWN else []
+    return ", ".join([*(f"`{text[:59]}…`" if len(text) > 60 else f"`{text}`" for text in shown), *more])
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +139,12 @@ class MomentTest:
         reached = self.moment.reached(facts.at)
         return reached if self.key == "after" else negated(reached)
 
-    def why(self, facts: Facts) -> str:
-        """The time of the decision."""
-        now = f"it is {show_moment(facts.at.timestamp())}"
-        if self.truth(facts) is Truth.unknown:
-            return f"{now}, and it depends on the time zone whether that day has begun; write a time with its offset"
-        return now
+    def answer(self, facts: Facts) -> tuple[Truth, str]:
+        """The answer, and the time of the decision."""
+        truth, why = self.truth(facts), f"it is {show_moment(facts.at.timestamp())}"
+        if truth is Truth.unknown:
+            why += ", and whether that day has begun depends on the time zone; write a time with its offset"
+        return truth, why
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +158,11 @@ class DuringTest:
         """The answer; it is always known."""
         return self.during.holds(facts.at)
 
-    def why(self, facts: Facts) -> str:
-        """The time of the decision, on every clock that the windows name."""
+    def answer(self, facts: Facts) -> tuple[Truth, str]:
+        """The answer, and the time of the decision on every clock that the windows name."""
         zones = {window.zone.key: window.zone for window in self.during.windows if window.zone is not None}
         local = [f"{facts.at.astimezone(zone):%a %Y-%m-%d %H:%M} in {name}" for name, zone in zones.items()]
-        return f"it is {' and '.join(local) or show_moment(facts.at.timestamp())}"
+        return self.truth(facts), f"it is {' and '.join(local) or show_moment(facts.at.timestamp())}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +180,9 @@ class TextTest:
         """The answer of the engine."""
         return self.compiled.evaluate(facts)[0]
 
-    def why(self, facts: Facts) -> str:
-        """The reason of the engine, for what is unknown."""
-        return self.compiled.evaluate(facts)[1]
+    def answer(self, facts: Facts) -> tuple[Truth, str]:
+        """The answer of the engine, and for what is unknown, its reason."""
+        return self.compiled.evaluate(facts)
 
 
 def parse_key(key: str, value: object, places: tuple[Position, ...]) -> KeyTest | MomentTest:
@@ -195,19 +205,18 @@ def parse_key(key: str, value: object, places: tuple[Position, ...]) -> KeyTest 
     if not words:
         raise InvalidPolicy(f"`{key}` lists nothing", where=where, advice="name at least one value")
     spots = places[1:] if isinstance(value, Items) else (where,) * len(words)
-    for word, spot in zip(words, spots, strict=True):
-        _check_word(key, word, spot)
-    return KeyTest(key, tuple(words))
+    return KeyTest(key, tuple(_word(key, word, spot) for word, spot in zip(words, spots, strict=True)))
 
 
-def _check_word(key: str, word: object, where: Position) -> None:
+def _word(key: str, word: object, where: Position) -> Word:
     if isinstance(word, str):
-        return
+        return word
     if not key.startswith(PROPERTY):
         advice = f'put it in quotes: `{key}: "{word}"`' if isinstance(word, (bool, int, float)) else None
         raise InvalidPolicy(f"`{key}` needs a text, found `{word}`", where=where, advice=advice)
     if not isinstance(word, (bool, int, float)) or (isinstance(word, float) and not math.isfinite(word)):
         raise InvalidPolicy(f"`{key}` needs a text, a number, true or false, found `{word}`", where=where)
+    return word
 
 
 def index_words(key: str, subject: Subject, language: str = "python") -> frozenset[str] | None:
@@ -215,12 +224,7 @@ def index_words(key: str, subject: Subject, language: str = "python") -> frozens
 
     A rule is certainly not met where this is a set that shares nothing with the rule's.
     """
-    value: Any
-    if key.startswith(PROPERTY):
-        value = subject.properties.get(key[len(PROPERTY) :])
-        return frozenset((value,)) if isinstance(value, str) else None
-    if key == "language":
-        return frozenset((language,))
-    if key == "tenant":
-        return None if subject.tenant is None else frozenset((subject.tenant,))
-    return None if subject.id in ANONYMOUS else frozenset(_IDENTITY[key](subject))
+    found = reader(key)(subject, language)
+    if found is None or not all(isinstance(word, str) for word in found):
+        return None
+    return frozenset(word for word in found if isinstance(word, str))

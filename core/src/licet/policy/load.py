@@ -4,6 +4,10 @@ Rules this module keeps:
 
 - only the root grants; its `within`, theirs, and every managed file are bounds;
 - a bound that can't be read refuses every run: the error is raised, never skipped;
+- a pinned bound has the bytes that its pin says; a pin only ever refuses, so none takes a bound away;
+- what a file names is not reached through a link that leaves the directory of that file: whoever may write
+  where the link leads would write this policy; the command line and the administrator may use links;
+- all of it is from one moment: what changes while it is read is read again, or refused;
 - `extends` and `within` must not run in circles; an entry that can never matter is an error here, one that
   a bound leaves nothing of is a warning;
 - a policy is a plain file: a pipe or a device is refused, not waited on;
@@ -20,12 +24,13 @@ from pathlib import Path
 
 from licet import paths
 from licet.errors import InvalidPolicy, Position
-from licet.files import read_plain
 from licet.output import bounded
-from licet.policy.document import PACK_PREFIX, PolicyDocument, build, join, settled
+from licet.policy.document import PolicyDocument, build, join, settled
 from licet.policy.patterns import Pattern
+from licet.policy.references import PACK_PREFIX, Reference
 from licet.policy.stack import PolicyStack
-from licet.policy.yaml import MAX_BYTES, load
+from licet.policy.watch import Watch
+from licet.policy.yaml import load
 
 MANAGED = (
     Path(os.environ.get("PROGRAMDATA", r"C:\ProgramData")) / "licet" / "policy.d"
@@ -35,6 +40,8 @@ MANAGED = (
 """Where an administrator's bounds live; every `*.yaml` in it bounds every policy."""
 
 MAX_DOCUMENTS = 100
+MAX_ENTRIES = 2000
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -50,19 +57,43 @@ class PolicySource:
     may_pass: Callable[[str], bool] = lambda name: True
 
 
-def load_stack(root: str | Path, source: PolicySource, *, sealed: Iterable[Path] = ()) -> PolicyStack:
+def load_stack(
+    root: str | Path, source: PolicySource, *, sealed: Iterable[Path] = (), watch: Watch | None = None
+) -> PolicyStack:
     """Load the policy `root` (a file, or `licet:PACK`) with all its bounds.
 
-    `sealed` are further paths that no policy can grant, such as the state directory.
+    `sealed` are further paths that no policy can grant, such as the state directory. `watch`, a new one, is
+    told what was looked at, also if that fails.
 
     Raises:
-        InvalidPolicy: any of the files is missing, unreadable or wrong.
+        InvalidPolicy: any of the files is missing, unreadable or wrong, or they change all the time.
     """
-    reader = _Reader(source)
-    document = reader.read(str(root))
+    seen = watch or Watch()
+    for _ in range(_ATTEMPTS):
+        seen.forget()
+        problem: InvalidPolicy | None = None
+        try:
+            stack = _load(str(root), source, sealed, seen)
+        except InvalidPolicy as found:
+            problem = found
+        if not seen.holds_together():
+            continue  # half a file, or files of two versions
+        if problem is not None:
+            raise problem
+        return stack
+    raise InvalidPolicy(
+        "the policy changes while it is read",
+        where=Position(str(root)),
+        advice="try again; write a new version beside the old one, then rename it",
+    )
+
+
+def _load(root: str, source: PolicySource, sealed: Iterable[Path], watch: Watch) -> PolicyStack:
+    reader = _Reader(source, watch)
+    document = reader.read(root)
     _refuse_unpassable(document, source.may_pass)
-    for path in (*sealed, source.managed):
-        reader.seal(str(path))
+    for path in sealed:
+        reader.seal(_way_to(str(path)))
     if document.mode == "dry_run":
         raise InvalidPolicy(
             "`mode: dry_run` is for bounds: a policy that decides nothing would let nothing run",
@@ -76,96 +107,175 @@ def load_stack(root: str | Path, source: PolicySource, *, sealed: Iterable[Path]
         tuple(reader.sealed),
         tuple(_warnings(document, bounds)),
         rehearsed=tuple(bound for bound in reader.bounds.values() if bound.mode == "dry_run"),
+        sources=reader.sources,
     )
 
 
-class _Reader:
-    """One load: remembers the bounds it has read, and what no policy may open because of that."""
+def _way_to(path: str) -> tuple[str, tuple[str, ...]]:
+    whole = anchored(path)
+    try:
+        return paths.canonical(whole, base="/"), paths.links(whole)
+    except ValueError as problem:
+        raise _unusable(path, problem) from None
 
-    def __init__(self, source: PolicySource) -> None:
+
+class _Reader:
+    """One load: remembers the files it has read, and what no policy may open because of that."""
+
+    def __init__(self, source: PolicySource, watch: Watch) -> None:
         self._source = source
+        self._watch = watch
+        self._contents: dict[Path, bytes] = {}
         self.bounds: dict[Path, PolicyDocument] = {}
         self.sealed: dict[str, None] = {}
+        self.sources: dict[str, str] = {}
 
     def read(self, name: str) -> PolicyDocument:
         """The root `name`, after its bounds and the managed ones were read too."""
         asked_at = Position("command line")
-        root = self._locate(name, asked_at)
-        document = self._document(name, asked_at)
+        root = self._locate(name, asked_at, None)
+        document = self._document(name, asked_at, None)
         for bound in document.within:
-            self._bound(bound, Position(document.file), (root,))
+            self._bound(bound, (root,))
         for managed in self._managed():
-            self._bound(managed, Position(str(self._source.managed)), ())
+            self._bound(Reference(managed, None, Position(str(self._source.managed))), ())
         return document
 
-    def seal(self, name: str) -> str:
-        """Close a path, and every link on the way to it, since whoever replaces one redirects the path."""
-        try:
-            absolute = os.path.join(os.getcwd(), name)  # noqa: PTH109, PTH118
-            ends = paths.canonical(absolute, base="/")
-            self.sealed |= dict.fromkeys((*paths.links(absolute), ends))
-            return ends
-        except ValueError as problem:
-            raise InvalidPolicy(f"the path `{bounded(name, 300)}` can't be used: {problem}") from None
+    def seal(self, way: tuple[str, tuple[str, ...]]) -> str:
+        """Close where a path ends, and every link on the way: whoever replaces one redirects the path."""
+        ends, links = way
+        self.sealed |= dict.fromkeys((*links, ends))
+        return ends
 
-    def _bound(self, name: str, asked_at: Position, chain: tuple[Path, ...]) -> None:
-        path = self._locate(name, asked_at)
-        _refuse_circle("within", chain, path, asked_at)
+    def _bound(self, reference: Reference, chain: tuple[Path, ...]) -> None:
+        path = self._locate(reference.path, reference.where, reference.base)
+        _refuse_circle("within", chain, path, reference.where)
+        if reference.sha256 is not None:
+            self._check_pin(reference, path)
         if path in self.bounds:
             return
         if len(self.bounds) >= MAX_DOCUMENTS:
-            raise InvalidPolicy(f"more than {MAX_DOCUMENTS} bounds", where=asked_at)
-        self.bounds[path] = document = self._document(name, asked_at)
+            raise InvalidPolicy(f"more than {MAX_DOCUMENTS} bounds", where=reference.where)
+        self.bounds[path] = document = self._document(reference.path, reference.where, reference.base)
         for inner in document.within:
-            self._bound(inner, Position(document.file), (*chain, path))
+            self._bound(inner, (*chain, path))
 
-    def _document(self, name: str, asked_at: Position) -> PolicyDocument:
-        document = settled(self._extended(name, asked_at, ()))
+    def _check_pin(self, reference: Reference, path: Path) -> None:
+        self._content(path, reference.where)
+        found = self._watch.digests[str(path)]
+        if found != reference.sha256:
+            shown = reference.path if reference.path.startswith(PACK_PREFIX) else str(path)
+            raise InvalidPolicy(
+                f"`{shown}` is pinned to sha256 {reference.sha256}, but its content has {found}",
+                where=reference.where,
+                advice=f"review what changed in it, then write `sha256: {found}`",
+            )
+
+    def _document(self, name: str, asked_at: Position, base: str | None) -> PolicyDocument:
+        document = settled(self._extended(name, asked_at, base, ()))
+        _refuse_too_many(document)
         _refuse_dead_entries(document)
         _refuse_kept_content(document)
         return document
 
-    def _extended(self, name: str, asked_at: Position, chain: tuple[Path, ...]) -> PolicyDocument:
-        path = self._locate(name, asked_at)
+    def _extended(
+        self, name: str, asked_at: Position, base: str | None, chain: tuple[Path, ...]
+    ) -> PolicyDocument:
+        path = self._locate(name, asked_at, base)
         _refuse_circle("extends", chain, path, asked_at)
+        if len(chain) >= MAX_DOCUMENTS:
+            raise InvalidPolicy(f"more than {MAX_DOCUMENTS} files extend one another", where=asked_at)
         shown = name if name.startswith(PACK_PREFIX) else str(path)
-        tree = load(_content(path, asked_at), shown)
+        tree = load(self._content(path, asked_at), shown)
+        self.sources[shown] = self._watch.digests[str(path)]
         document = build(tree, file=shown, base=path.parent)
         if document.extends is None:
             return document
         here = Position(shown, *tree.places["extends"])
-        return join(document, self._extended(document.extends, here, (*chain, path)))
+        parent = self._extended(document.extends, here, path.parent.as_posix(), (*chain, path))
+        return join(document, parent)
+
+    def _content(self, path: Path, asked_at: Position) -> bytes:
+        """The bytes of a file, read once a load, so that all see the same."""
+        if path not in self._contents:
+            try:
+                self._contents[path] = self._watch.read(path)
+            except OSError as problem:
+                raise InvalidPolicy(
+                    f"the policy `{path}` can't be read: {(problem.strerror or str(problem)).lower()}",
+                    where=asked_at,
+                    advice=_way_to_read(problem),
+                ) from None
+        return self._contents[path]
 
     def _managed(self) -> list[str]:
         directory = self._source.managed
+        where = Position(str(directory))
+        self._follow(str(directory), where)
         try:
-            names = sorted(path.name for path in directory.iterdir())
+            names = self._watch.names(str(directory))
         except FileNotFoundError:
             return []
         except OSError as problem:
             raise InvalidPolicy(
                 f"the managed policies can't be listed: {(problem.strerror or str(problem)).lower()}",
-                where=Position(str(directory)),
+                where=where,
                 advice="ask the administrator of this machine; nothing runs without them",
             ) from None
         if misnamed := [name for name in names if name.endswith(".yml")]:
             raise InvalidPolicy(
                 f"`{misnamed[0]}` would never be read, since managed policies end in `.yaml`",
-                where=Position(str(directory)),
+                where=where,
                 advice="have the administrator of this machine rename it",
             )
         return [str(directory / name) for name in names if name.endswith(".yaml")]
 
-    def _locate(self, name: str, asked_at: Position) -> Path:
-        """The file that `name` ends at; it is sealed from here on."""
+    def _locate(self, name: str, asked_at: Position, base: str | None) -> Path:
+        """The file that `name` ends at; it is sealed from here on.
+
+        `base` is the directory of the file that names it, None where links may lead anywhere.
+        """
         if not name.startswith(PACK_PREFIX):
-            return Path(self.seal(name))
+            return Path(self._follow(name, asked_at, base))
         pack = name.removeprefix(PACK_PREFIX)
         if pack not in self._source.packs:
             known = ", ".join(f"`{PACK_PREFIX}{known}`" for known in sorted(self._source.packs))
             advice = f"known packs are {known}" if known else "install `licet-policies`"
             raise InvalidPolicy(f"there is no policy pack `{name}`", where=asked_at, advice=advice)
-        return Path(self.seal(str(self._source.packs[pack])))
+        return Path(self._follow(str(self._source.packs[pack]), asked_at))
+
+    def _follow(self, path: str, asked_at: Position, base: str | None = None) -> str:
+        try:
+            way = self._watch.follow(anchored(path, asked_at))
+        except ValueError as problem:
+            raise _unusable(path, problem, asked_at) from None
+        ends, links = way
+        if base is not None and links and not all(paths.contains(base, place) for place in (*links, ends)):
+            raise InvalidPolicy(
+                f"`{bounded(path, 300)}` is reached through the link `{links[0]}`, which leaves `{base}`, "
+                "the directory of the file that names it",
+                where=asked_at,
+                advice=f"name the file itself: `{ends}`",
+            )
+        return self.seal(way)
+
+
+def anchored(path: str, where: Position | None = None) -> str:
+    """`path` from the root of the file system; a relative one is taken from the current directory.
+
+    Raises:
+        InvalidPolicy: it is relative, and the current directory is gone.
+    """
+    try:
+        return os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118
+    except FileNotFoundError:
+        if os.path.isabs(path):  # noqa: PTH117
+            return path
+        raise _unusable(path, "it is relative, and the current directory is gone", where) from None
+
+
+def _unusable(path: str, problem: object, where: Position | None = None) -> InvalidPolicy:
+    return InvalidPolicy(f"the path `{bounded(path, 300)}` can't be used: {problem}", where=where)
 
 
 def _refuse_circle(key: str, chain: tuple[Path, ...], path: Path, asked_at: Position) -> None:
@@ -174,15 +284,21 @@ def _refuse_circle(key: str, chain: tuple[Path, ...], path: Path, asked_at: Posi
         raise InvalidPolicy(f"`{key}` runs in a circle: {circle}", where=asked_at)
 
 
-def _content(path: Path, asked_at: Position) -> bytes:
-    try:
-        return read_plain(path, MAX_BYTES + 1)
-    except OSError as problem:
+def _way_to_read(problem: OSError) -> str:
+    if isinstance(problem, PermissionError):
+        return "let this user read it"
+    if isinstance(problem, FileNotFoundError):
+        return "name a file that exists, or make one with `licet policy init`"
+    return "name a plain file"
+
+
+def _refuse_too_many(document: PolicyDocument) -> None:
+    if len(document.entries) > MAX_ENTRIES:
         raise InvalidPolicy(
-            f"the policy `{path}` can't be read: {(problem.strerror or str(problem)).lower()}",
-            where=asked_at,
-            advice="name a file that exists, or make one with `licet policy init`",
-        ) from None
+            f"more than {MAX_ENTRIES} entries in one policy",
+            where=document.entries[MAX_ENTRIES].where,
+            advice="write patterns; what nothing allows is denied without an entry",
+        )
 
 
 def _refuse_kept_content(document: PolicyDocument) -> None:

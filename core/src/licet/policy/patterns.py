@@ -5,7 +5,9 @@ Rules this module keeps:
 - an entry reads `ACTION TARGET [except TARGET]...`, `run` and `shell` take no target;
 - path targets are canonical from the moment they are read; `workdir` stands for the directory of the run,
   is bound to it later, and never climbs out of it;
-- a port is mandatory in `allow` and `ask`; in `deny`, a missing one means every port.
+- a port is mandatory in `allow` and `ask`; in `deny`, a missing one means every port;
+- `network any` opens what is public and closes everything; a range opens no service that hands out the
+  credentials of a machine, unless that is said.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ import json
 import posixpath
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal
 
 from licet import hosts, paths
@@ -95,7 +96,7 @@ class Pattern:
 
     def _overlaps(self, mine: str | None, other: str | None) -> bool:
         if self.action == "network" and mine is not None and other is not None:
-            return network(mine).meet(network(other)) is not None
+            return hosts.read_back(mine).meet(hosts.read_back(other)) is not None
         if self.action == "tool" and mine is not None and other is not None:
             return _globs_may_meet(mine, other)
         return self._target_covers(mine, other) or self._target_covers(other, mine)
@@ -106,19 +107,17 @@ class Pattern:
         if mine is None or other is None:
             return mine is not None and self._is_everything(mine)
         if self.action == "network":
-            return network(mine).covers(network(other))
+            return hosts.read_back(mine).covers(hosts.read_back(other))
         if self.action == "tool":
             return fnmatch.fnmatchcase(other, mine)
         return paths.contains(mine, other)
 
     def _is_everything(self, target: str) -> bool:
-        return target == {"network": hosts.ANY, "tool": "*"}.get(self.action, "/")
+        return target == {"network": str(hosts.EVERYTHING), "tool": "*"}.get(self.action, "/")
 
 
-@lru_cache(maxsize=4096)
-def network(target: str) -> hosts.Endpoint:
-    """Read a canonical network target back."""
-    return hosts.endpoint(target, patterns=True, port_optional=True)
+network = hosts.read_back
+"""Read a canonical network target back."""
 
 
 def parse(text: str, effect: Effect, *, base: str, where: Position) -> Pattern:
@@ -144,8 +143,19 @@ def parse(text: str, effect: Effect, *, base: str, where: Position) -> Pattern:
     entry = Pattern(effect, action, canonical, gaps, text, where)
     for gap, written in zip(gaps, excepts, strict=True):
         if not entry.touches(gap):
-            raise ValueError(f"`except {written}` takes nothing away from `{target}`")
+            raise ValueError(f"`except {written}` takes nothing away from `{target}`{_closed_anyway(entry)}")
+    _refuse_hidden_credentials(entry)
     return entry
+
+
+def denies_address(entry: Pattern, target: hosts.Endpoint) -> bool:
+    """Whether an entry of `deny` closes an address, by whatever name one gets there.
+
+    Entries for names and for everything say nothing of the addresses that names resolve to.
+    """
+    if entry.action != "network" or entry.target is None:
+        return False
+    return not network(entry.target).names and entry.covers(str(target))
 
 
 def canonical_target(action: Action, target: str, *, base: str) -> str | None:
@@ -159,7 +169,7 @@ def canonical_target(action: Action, target: str, *, base: str) -> str | None:
             raise ValueError(f"`{action}` takes no target, found `{target}`")
         return None
     if action == "network":
-        return str(hosts.endpoint(target) if target != hosts.ANY else hosts.EVERYWHERE)
+        return str(hosts.endpoint(target, patterns=target in (hosts.ANY, hosts.PRIVATE)))
     if action == "tool":
         if not target.isidentifier():
             raise ValueError(f"`{target}` is no name of a tool")
@@ -169,12 +179,32 @@ def canonical_target(action: Action, target: str, *, base: str) -> str | None:
 
 def _canonical(action: Action, target: str, effect: Effect, base: str) -> str:
     if action == "network":
+        if effect == "deny" and target == hosts.ANY:
+            return str(hosts.EVERYTHING)
         return str(hosts.endpoint(target, patterns=True, port_optional=effect == "deny"))
     if action == "tool":
         if not _TOOL.fullmatch(target):
             raise ValueError(f"`{target}` is no name of a tool, or pattern with `*`")
         return target
     return _below_workdir(target) if _is_workdir(target) else _path(target, base)
+
+
+def _closed_anyway(entry: Pattern) -> str:
+    if entry.target != hosts.ANY:
+        return ""
+    return ": `any` opens public hosts alone, as far as no other entry names one that is not"
+
+
+def _refuse_hidden_credentials(entry: Pattern) -> None:
+    """A range that opens a metadata service has to say so, or to leave it out."""
+    if entry.action != "network" or entry.effect == "deny" or entry.target is None:
+        return
+    for service in hosts.metadata_in(network(entry.target)):
+        if not entry.takes_out(str(service)):
+            raise ValueError(
+                f"`{entry.text}` would open `{service.host}`, where a cloud hands out credentials; "
+                f"write `{entry.text} except {service}`, and name that address alone if it is meant"
+            )
 
 
 def _below_workdir(target: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -109,6 +109,7 @@ def parse_rules(value: object, file: str, entries: Entries) -> tuple[Rule, ...]:
     for item, place in zip(value, value.places, strict=True):
         rule = _rule(item, Position(file, *place), entries)
         refuse_repetition(found.get(rule.id), rule)
+        _refuse_late_settings(item, rule)
         found[rule.id] = rule
     return tuple(found.values())
 
@@ -121,6 +122,19 @@ def refuse_repetition(first: Rule | None, second: Rule) -> None:
             where=second.where,
             advice="give one of them another id",
         )
+
+
+def _refuse_late_settings(item: Fields, rule: Rule) -> None:
+    """Settings of a run are settled before it starts, so a rule that waits for a call has no say in them."""
+    if not rule.condition.reads_args:
+        return
+    for key in ("limits", "sandbox", "audit", *(() if rule.ask else ("approval",))):
+        if key in item:
+            raise InvalidPolicy(
+                f"`{key}` of the rule `{rule.id}` would come too late: its condition waits for a call",
+                where=_at(item, key, rule.where),
+                advice="put it into a rule of its own, whose condition reads no `args` and no `tool`",
+            )
 
 
 def _rule(item: object, where: Position, entries: Entries) -> Rule:
@@ -209,11 +223,11 @@ def _useless(settings: _Settings) -> Iterator[tuple[str, str]]:
         yield "audit.content", "a rule can demand `digest`"
 
 
-def _tools(entries: tuple[Pattern, ...]) -> tuple[str, ...] | None:
-    """The tools that a rule is about; None if it is about anything else, so that it can't read a call."""
+def _tools(entries: tuple[Pattern, ...]) -> Callable[[str], bool] | None:
+    """Which tools a rule is about; None if it is about anything else, so that it can't read a call."""
     if not entries or any(entry.action != "tool" for entry in entries):
         return None
-    return tuple(entry.target for entry in entries if entry.target is not None)
+    return lambda name: any(entry.covers(name) for entry in entries)
 
 
 def _engine() -> ConditionEngine:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -32,7 +32,9 @@ class PolicyStack:
 
     `sealed` holds canonical paths: the state directory, keys, every loaded policy file and the managed
     directory. `hits` are the rules that apply to the request at hand; a stack that was loaded has none yet.
-    `rehearsed` are the bounds that are evaluated and decide nothing.
+    `rehearsed` are the bounds that are evaluated and decide nothing. `sources` has the SHA-256 of the bytes
+    of each file that was read, by the name that documents carry as `file`. `stale` says why newer text of
+    these files is not in force, where there is some.
     """
 
     root: PolicyDocument
@@ -42,6 +44,8 @@ class PolicyStack:
     hits: tuple[Rule, ...] = ()
     rehearsed: tuple[PolicyDocument, ...] = ()
     loaded: PolicyStack | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+    stale: str | None = None
 
     @property
     def documents(self) -> tuple[PolicyDocument, ...]:

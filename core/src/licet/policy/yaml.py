@@ -7,7 +7,7 @@ Rules this module keeps:
 - aliases, anchors, explicit tags, other versions of YAML, duplicate keys, keys that are no text and second
   documents are refused;
 - a file is UTF-8, with or without a byte order mark;
-- the size, the depth and the number of nodes are bounded before anything is built.
+- the size, the depth, the length of a list and the number of values are bounded while it is built.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from licet.errors import InvalidPolicy, Position
 
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 32
-MAX_NODES = 2_000_000
+MAX_NODES = 500_000
+MAX_ITEMS = 20_000
 
 _Loader: Any = getattr(yaml, "CLoader", yaml.Loader)
 
@@ -36,6 +37,10 @@ _CORE: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
     (re.compile(r"[-+]?\.(?:inf|Inf|INF)"), lambda text: float(text.replace(".", ""))),
     (re.compile(r"\.(?:nan|NaN|NAN)"), lambda _: float("nan")),
 )
+
+
+_RESOLVED = frozenset("~nNtTfF+-.0123456789")
+"""What a plain scalar begins with that may be anything else than a text; an empty one is null."""
 
 
 class Items(list[Any]):
@@ -96,27 +101,33 @@ class _Builder:
         return self._root
 
     def _take(self, event: Any) -> None:
-        if isinstance(event, yaml.DocumentStartEvent):
-            self._documents += 1
-            if self._documents > 1:
-                self._fail("a second document begins here; a policy file holds one", event)
-            if event.version not in (None, (1, 2)):
-                self._fail("the policy language is YAML 1.2", event)
-        elif isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            self._fail("anchors and aliases are not part of the policy language", event)
-        elif isinstance(event, yaml.ScalarEvent):
+        kind = type(event)
+        if kind is yaml.ScalarEvent:
+            self._refuse_anchor(event)
             self._add(self._scalar(event), event)
-        elif isinstance(event, (yaml.SequenceStartEvent, yaml.MappingStartEvent)):
+        elif kind is yaml.SequenceStartEvent or kind is yaml.MappingStartEvent:
+            self._refuse_anchor(event)
             self._open(event)
-        elif isinstance(event, (yaml.SequenceEndEvent, yaml.MappingEndEvent)):
+        elif kind is yaml.SequenceEndEvent or kind is yaml.MappingEndEvent:
             self._stack.pop()
             self._keys.pop()
+        elif kind is yaml.AliasEvent:
+            self._refuse_anchor(event)
+        elif kind is yaml.DocumentStartEvent:
+            self._begin(event)
+
+    def _begin(self, event: Any) -> None:
+        self._documents += 1
+        if self._documents > 1:
+            self._fail("a second document begins here; a policy file holds one", event)
+        if event.version not in (None, (1, 2)):
+            self._fail("the policy language is YAML 1.2", event)
 
     def _open(self, event: Any) -> None:
         self._refuse_tag(event)
         if len(self._stack) >= MAX_DEPTH:
             self._fail(f"nested deeper than {MAX_DEPTH} levels", event)
-        container: Items | Fields = Items() if isinstance(event, yaml.SequenceStartEvent) else Fields()
+        container: Items | Fields = Items() if type(event) is yaml.SequenceStartEvent else Fields()
         self._add(container, event)
         self._stack.append(container)
         self._keys.append(None)
@@ -125,10 +136,13 @@ class _Builder:
         self._nodes += 1
         if self._nodes > MAX_NODES:
             self._fail(f"more than {MAX_NODES} values", event)
-        place = (event.start_mark.line + 1, event.start_mark.column + 1)
+        mark = event.start_mark
+        place = (mark.line + 1, mark.column + 1)
         if not self._stack:
             self._root = value
         elif isinstance(top := self._stack[-1], Items):
+            if len(top) >= MAX_ITEMS:
+                self._fail(f"more than {MAX_ITEMS} items in one list", event)
             if isinstance(value, str) and (style := _style(event)):
                 top.styles[len(top)] = style
             top.append(value)
@@ -151,11 +165,16 @@ class _Builder:
 
     def _scalar(self, event: Any) -> Any:
         self._refuse_tag(event)
-        if event.implicit[0]:
+        text = event.value
+        if event.implicit[0] and (not text or text[0] in _RESOLVED):
             for pattern, convert in _CORE:
-                if pattern.fullmatch(event.value):
-                    return convert(event.value)
-        return event.value
+                if pattern.fullmatch(text):
+                    return convert(text)
+        return text
+
+    def _refuse_anchor(self, event: Any) -> None:
+        if event.anchor is not None:
+            self._fail("anchors and aliases are not part of the policy language", event)
 
     def _refuse_tag(self, event: Any) -> None:
         if event.tag is not None:

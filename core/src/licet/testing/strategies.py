@@ -27,7 +27,8 @@ from licet.policy.yaml import load
 from licet.request import Action, ExecutionRequest, Intent, Limits, Subject
 
 _FOLDERS = ("data", "out", "secrets", "a", "ab")
-_LABELS = ("a", "b", "example", "com")
+_LABELS = ("a", "b", "example", "com", "internal")
+_WORDS = (_hosts.ANY, _hosts.PRIVATE)
 _TOOLS = ("find", "find_order", "refund")
 _CODE = ("1", "", "x = 1\nx + 1", "print('hello')", "1 / 0", "import json\njson.dumps({})", "(")
 _BOUNDARIES: tuple[Boundary, ...] = ("language", "supervisor", "kernel", "separate_kernel", "remote")
@@ -40,14 +41,16 @@ def paths(root: str = "/no-such-root") -> st.SearchStrategy[str]:
 
 def hosts() -> st.SearchStrategy[_hosts.Endpoint]:
     """Single hosts with a port, by name or address."""
-    return st.builds(_hosts.Endpoint, st.one_of(_names(), st.just("10.0.0.1")), st.sampled_from([80, 443]))
+    addresses = st.sampled_from(["10.0.0.1", "10.1.0.1", "8.8.8.8", "fc00::1"])
+    return st.builds(_hosts.Endpoint, st.one_of(_names(), addresses), st.sampled_from([80, 443]))
 
 
 def host_patterns() -> st.SearchStrategy[_hosts.Endpoint]:
-    """What a policy can say of hosts: one, all below a name, any; with a port or, in `deny`, with all."""
-    wide = st.one_of(_names(), _names().map("*.{}".format), st.sampled_from(["any", "10.0.0.1", "::1"]))
+    """What a policy can say of hosts: one, a range, all below a name, a word; with a port or with all."""
+    fixed = ["any", "private", "10.0.0.1", "10.0.0.0/8", "10.1.0.0/16", "8.8.0.0/16", "fc00::/8", "::1"]
+    wide = st.one_of(_names(), _names().map("*.{}".format), st.sampled_from(fixed))
     ports = st.sampled_from([None, 80, 443])
-    return st.builds(lambda host, port: _hosts.Endpoint(host, None if host == "any" else port), wide, ports)
+    return st.builds(lambda host, port: _hosts.Endpoint(host, None if host in _WORDS else port), wide, ports)
 
 
 def _names() -> st.SearchStrategy[str]:
@@ -218,7 +221,7 @@ def policies(draw: st.DrawFn) -> Policy:
 
 def _entries(*, deny: bool) -> st.SearchStrategy[str]:
     folders = paths("/no-such-root/p")
-    reach = host_patterns().filter(lambda pattern: deny or pattern.host == "any" or pattern.port is not None)
+    reach = host_patterns().filter(lambda pattern: deny or pattern.host in _WORDS or pattern.port is not None)
     return st.one_of(
         st.builds("{} {}".format, st.sampled_from(["read", "write"]), folders),
         reach.map("network {}".format),

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from licet.errors import Position
+from licet.hosts import ANY, PRIVATE
 from licet.policy import PolicyStack
 from licet.request import ACTIONS, TARGETLESS, Action, Intent
 from licet.rules import Rules, Vote, includes
@@ -28,6 +29,7 @@ _ACT: Mapping[Action, tuple[str, str]] = {
     "shell": ("start other programs", "starting other programs"),
     "tool": ("call {}", "calling {}"),
 }
+_WIDE = {ANY: "any public host", PRIVATE: "any private host"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,8 @@ def _contains(action: Action, outer: str | None, inner: str | None) -> bool:
 
 
 def _change(action: Action, target: str | None, turn: _Turn, base: str | None) -> Change:
-    shown = words.target(target, base)
+    shown = _WIDE.get(target or "", "") if action == "network" else ""
+    shown = shown or words.target(target, base)
     may, doing = (text.format(shown) for text in _ACT[action])
     before, after = turn.before.effect, turn.after.effect
     asked = words.listed(sorted(map(words.approval, turn.after.demands)))

@@ -42,12 +42,17 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One document: `role` is `root`, `bound` or `dry_run`; `digest` covers what it says."""
+    """One document: `role` is `root`, `bound` or `dry_run`.
+
+    `digest` covers what it says, after `extends`; `sha256` is that of the bytes of its file, which a pin in
+    `within` names; None where there is no file.
+    """
 
     role: str
     file: str
     name: str | None
     digest: str
+    sha256: str | None
     entries: tuple[Pattern, ...]
     rules: tuple[Rule, ...]
 
@@ -70,7 +75,16 @@ def effective(stack: PolicyStack) -> Effective:
         *(("dry_run", bound) for bound in stack.rehearsed),
     ]
     parts = tuple(
-        Part(role, d.file, d.name, digest_of(d), (*d.deny, *d.ask, *d.allow), d.rules) for role, d in roles
+        Part(
+            role,
+            d.file,
+            d.name,
+            digest_of(d),
+            stack.sources.get(d.file),
+            (*d.deny, *d.ask, *d.allow),
+            d.rules,
+        )
+        for role, d in roles
     )
     return Effective(stack.digest, parts, tuple(_settings(stack)), stack.sealed)
 

@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from licet.hosts import ANY, PRIVATE
 from licet.plan import Opened
 from licet.policy import Pattern, PolicyStack
 from licet.prepare import Prepared
@@ -29,7 +30,7 @@ def unreachable(stack: PolicyStack, plain: Prepared, offers: Sequence[Offer]) ->
     for entry in (*stack.root.ask, *stack.root.allow):
         if entry.action not in _OPENABLE:
             continue
-        wide = entry.target if entry.target in ("/", "any") else None
+        wide = entry.target if entry.target in ("/", ANY, PRIVATE) else None
         key = (entry.action, wide)
         if key not in known:
             known[key] = _refusal(entry, plain, offers)

@@ -9,16 +9,22 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from licet.errors import Position
-from licet.hosts import with_meets
+from licet.hosts import ANY, PRIVATE, with_meets
+from licet.hosts import EVERYTHING as EVERYTHING_THERE_IS
 from licet.policy.document import PolicyDocument
 from licet.policy.patterns import Pattern, network, parse
 from licet.policy.rule import Rule
 from licet.request import TARGETLESS, Action
 
-_WHOLE: dict[Action, str] = {"read": "/", "write": "/", "network": "any", "tool": "*"}
+_WHOLE: Mapping[Action, frozenset[str]] = {
+    "read": frozenset("/"),
+    "write": frozenset("/"),
+    "network": frozenset((ANY, PRIVATE)),
+    "tool": frozenset("*"),
+}
 
 _NOWHERE = Position("everything")
 EVERYTHING = PolicyDocument.model_construct(
@@ -26,7 +32,7 @@ EVERYTHING = PolicyDocument.model_construct(
     file="everything",
     allow=tuple(
         parse(text, "allow", base="/", where=_NOWHERE)
-        for text in ("read /", "write /", "network any", "shell", "tool *")
+        for text in ("read /", "write /", "network any", "network private", "shell", "tool *")
     ),
 )
 """A root that allows everything, to put bounds around that are looked at by themselves."""
@@ -44,9 +50,10 @@ def samples(
     if action in TARGETLESS:
         return (None,)
     named = {target for entry in entries for target in (entry.target, *entry.excepts) if target is not None}
-    named |= {_WHOLE[action], *besides}
+    named |= {*_WHOLE[action], *besides}
     if action == "network":
-        return tuple(sorted(str(host) for host in with_meets(map(network, named))))
+        hosts = with_meets(map(network, named)) - {EVERYTHING_THERE_IS}  # its two halves stand for it
+        return tuple(sorted(map(str, hosts)))
     if action == "tool":
         return tuple(sorted(_with_shared_names(named)))
     return tuple(sorted(named))

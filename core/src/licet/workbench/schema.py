@@ -42,7 +42,7 @@ EDITOR_LINE = f"# yaml-language-server: $schema=./{FILE_NAME}"
 
 _REST = r"(\s+except\s+\S[\s\S]*)?\s*$"
 _PORT = r":[0-9]{1,5}"
-_HOST = r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+)"
+_HOST = r"(\[[0-9A-Fa-f:.]+(/[0-9]{1,3})?\]|[^\s:\[\]]+)"
 _TYPE = "|".join(KINDS)
 _DURATION = r"^\s*[0-9]{1,20}(\.[0-9]{1,20})?\s*(ms|s|m|min|h|d)?\s*$"
 _SIZE = r"^\s*[0-9]{1,20}(\.[0-9]{1,20})?\s*(B|[kKMGT]B|[KMGT]iB)?\s*$"
@@ -119,7 +119,7 @@ def _properties(model: type[BaseModel], told: Mapping[str, Any]) -> Schema:
 
 
 def _entry(effect: str, *, port: bool) -> Schema:
-    target = rf"(any|{_HOST}{_PORT if port else f'({_PORT})?'})"
+    target = rf"(any|private|{_HOST}{_PORT if port else f'({_PORT})?'})"
     shapes = (
         r"^\s*(run|shell)\s*$",
         r"^\s*(read|write) \s*\S[\s\S]*$",

@@ -67,7 +67,8 @@ def _origin(setting: Setting) -> str:
 
 def _document(part: Part) -> Row:
     what = {"root": "root", "bound": "bound", "dry_run": "dry run"}[part.role]
-    return what, part.file if part.name is None else f"{part.file} ({part.name})", part.digest
+    shown = part.file if part.name is None else f"{part.file} ({part.name})"
+    return what, shown, f"sha256 {part.sha256}" if part.sha256 else part.digest
 
 
 def _json(found: Effective) -> dict[str, Any]:
@@ -81,6 +82,7 @@ def _json(found: Effective) -> dict[str, Any]:
                 "file": part.file,
                 "name": part.name,
                 "digest": part.digest,
+                "sha256": part.sha256,
                 **{
                     effect: [
                         {"entry": entry.text, "where": asdict(entry.where)}
