@@ -13,9 +13,11 @@ _COMMANDS = {
     "show": ("licet.cli.policy.show", "show"),
     "test": ("licet.cli.policy.test", "test"),
     "suggest": ("licet.cli.policy.suggest", "suggest"),
+    "diff": ("licet.cli.policy.diff", "diff"),
+    "schema": ("licet.cli.policy.schema", "schema"),
 }
 
 
 @click.group(cls=LazyGroup, modules=_COMMANDS)
 def policy() -> None:
-    """Start, check, show and test policies."""
+    """Start, check, show, test, compare and roll out policies."""
