@@ -6,12 +6,18 @@ from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
+from licet.opening import opened
 from licet.policy import PolicyStack
 from licet.policy.document import settled
+from licet.policy.patterns import Effect
+from licet.request import Intent
+from licet.rules import Rules
 from licet.testing import strategies
 from licet.workbench.lint import lint
 
 StackOf = Callable[..., PolicyStack]
+EFFECTS: tuple[Effect, ...] = ("allow", "ask", "deny")
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
@@ -357,7 +363,73 @@ def test_bounds_that_each_change_something(stack_of: StackOf, bounds: list[str])
     assert told == []
 
 
-@settings(deadline=None)
+# What is called idle is idle: decisions are the same without it
+
+INTENTS = st.lists(strategies.intents(), max_size=4, unique=True)
+
+
+def votes(stack: PolicyStack, intents: list[Intent]) -> list[tuple[str, frozenset[object]]]:
+    """The answers of a stack all of whose rules apply."""
+    hits = tuple(one for document in stack.documents for one in document.rules)
+    rules = Rules.of(stack.applying(hits), "/w")
+    found = [rules.vote(intent) for intent in (Intent("run"), *intents)]
+    return [(v.effect, frozenset(v.demands) if v.effect == "ask" else frozenset()) for v in found]
+
+
+@settings(deadline=None, max_examples=40)
+@given(strategies.policies(), INTENTS)
+def test_without_a_redundant_entry_all_is_the_same(policy: strategies.Policy, intents: list[Intent]) -> None:
+    whole = policy.document
+    for one in lint(PolicyStack(whole), NOW):
+        assert one.code == "redundant-entry"
+        kept = {
+            effect: tuple(entry for entry in whole.of(effect) if entry.where != one.where)
+            for effect in EFFECTS
+        }
+        without = PolicyStack(whole.model_copy(update=kept))
+        assert votes(without, intents) == votes(PolicyStack(whole), intents)
+        opens = [_opened(stack, intents) for stack in (without, PolicyStack(whole))]
+        assert opens[0] == opens[1]
+
+
+def _opened(stack: PolicyStack, intents: list[Intent]) -> list[bool]:
+    """Which of the intents are open, among all that is allowed."""
+    found = opened(Rules.of(stack, "/w"), (), everything=True, tools=())
+    return [found.opens(one.action, one.target or "") for one in intents if one.action != "tool"]
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    strategies.policies(), st.lists(strategies.policies(), min_size=1, max_size=3), INTENTS, st.integers(0, 2)
+)
+def test_without_a_superfluous_bound_all_is_the_same(
+    root: strategies.Policy, bounds: list[strategies.Policy], intents: list[Intent], repeat: int
+) -> None:
+    documents = [*(one.document for one in bounds), bounds[repeat % len(bounds)].document]
+    named = tuple(d.model_copy(update={"file": f"bound{n}"}) for n, d in enumerate(documents))
+    stack = PolicyStack(root.document, named)
+    superfluous = {one.where.file for one in lint(stack, NOW) if one.code == "superfluous-bound"}
+    assert superfluous
+    without = replace(stack, bounds=tuple(bound for bound in named if bound.file not in superfluous))
+    assert votes(without, intents) == votes(stack, intents)
+    assert without.limits == stack.limits
+
+
+@settings(deadline=None, max_examples=40)
+@given(strategies.policies(), st.lists(strategies.intents().map(str), min_size=1, max_size=3), INTENTS)
+def test_without_an_idle_rule_all_is_the_same(
+    policy: strategies.Policy, denied: list[str], intents: list[Intent]
+) -> None:
+    listed = ", ".join(f"{{id: r{number}, deny: {text!r}}}" for number, text in enumerate(denied))
+    whole = strategies.document_of(f"{policy.text}rules: [{listed}]\n")
+    stack = PolicyStack(settled(whole))
+    idle = {one.where for one in lint(stack, NOW) if one.code in ("idle-rule", "shadowed-rule")}
+    kept = tuple(one for one in whole.rules if one.where not in idle)
+    without = PolicyStack(whole.model_copy(update={"rules": kept}))
+    assert votes(without, intents) == votes(stack, intents)
+
+
+@settings(deadline=None, max_examples=40)
 @given(strategies.policies())
 def test_a_policy_that_loads_has_no_error_in_its_entries(policy: strategies.Policy) -> None:
     assert [one for one in lint(PolicyStack(policy.document), NOW) if one.severity == "error"] == []

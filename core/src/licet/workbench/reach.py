@@ -17,6 +17,7 @@ from licet.plan import Opened
 from licet.policy import Pattern, PolicyStack
 from licet.prepare import Prepared
 from licet.request import Action
+from licet.requirements import openable
 from licet.select import Offer, Selection, select
 from licet.workbench.findings import Finding
 from licet.workbench.words import STAND_IN, listed
@@ -49,8 +50,8 @@ def _refusal(entry: Pattern, plain: Prepared, offers: Sequence[Offer]) -> Select
     """None if some backend opens the entry, alone or beside others; else what selection says of it alone."""
     others = [action for action in _OPENABLE if action != entry.action]
     alone: Selection | None = None
-    for size in range(len(others) + 1):
-        for beside in itertools.combinations(others, size):
+    for size in range(len(_OPENABLE) + 1):
+        for beside in itertools.combinations((*others, entry.action), size):
             opened = _opened(entry, plain.decision.opened, beside)
             decision = replace(plain.decision, opened=opened, wanted=frozenset({entry.action}))
             selection = select(plain.request, decision, plain.needs, plain.stack, offers)
@@ -62,21 +63,22 @@ def _refusal(entry: Pattern, plain: Prepared, offers: Sequence[Offer]) -> Select
 
 def _opened(entry: Pattern, allowed: Opened, beside: Sequence[Action]) -> Opened:
     """The entry, and all that is allowed of the actions `beside`."""
-    target = entry.bind(STAND_IN).target or ""
-    return Opened(
-        read=(target,) if entry.action == "read" else allowed.read if "read" in beside else (),
-        write=(target,) if entry.action == "write" else allowed.write if "write" in beside else (),
-        read_masked=allowed.read_masked if "read" in beside else (),
-        write_masked=allowed.write_masked if "write" in beside else (),
-        network=(target,) if entry.action == "network" else allowed.network if "network" in beside else (),
-        network_masked=allowed.network_masked if "network" in beside else (),
-        shell=entry.action == "shell" or (allowed.shell and "shell" in beside),
-        tools=(target,) if entry.action == "tool" else (),
-    )
+    rest = openable(allowed, frozenset(beside))
+    own = entry.bind(STAND_IN).target or ""
+    if entry.action == "read":
+        return replace(rest, read=tuple(dict.fromkeys((own, *rest.read))))
+    if entry.action == "write":
+        return replace(rest, write=tuple(dict.fromkeys((own, *rest.write))))
+    if entry.action == "network":
+        return replace(rest, network=tuple(dict.fromkeys((own, *rest.network))))
+    return replace(rest, tools=(own,)) if entry.action == "tool" else replace(rest, shell=True)
 
 
 def _short(selection: Selection) -> Iterator[str]:
     for candidate in selection.candidates:
         whats = list(dict.fromkeys(blocker.what for blocker in candidate.blockers))
-        shown = whats[:3] + ([f"{len(whats) - 3} more"] if len(whats) > 3 else [])
-        yield f"{candidate.name} lacks {listed(shown)}"
+        closed = [what.removeprefix("opens ") for what in whats if what.startswith("opens ")]
+        lacking = [what for what in whats if not what.startswith("opens ")]
+        shown = lacking[:3] + ([f"{len(lacking) - 3} more"] if len(lacking) > 3 else [])
+        told = f"can't open {listed(closed)}" if closed else f"lacks {listed(shown)}"
+        yield f"{candidate.name} {told}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -98,10 +99,7 @@ def _show(
     rows = [("bound by", bound.file) for bound in stack.bounds]
     rows += [("rehearses", f"{bound.file} (decides nothing)") for bound in stack.rehearsed]
     rows.append(("sandbox", backend or "no enabled backend holds what a plain run demands"))
-    for one in findings[:_SHOWN]:
-        rows += [(one.severity, f"{one.where}: {one.message}"), ("you can", one.advice)]
-        if one.witness:
-            rows.append(("seen", one.witness))
+    rows += _told(findings[:_SHOWN])
     if len(findings) > _SHOWN:
         rows.append(("", f"and {len(findings) - _SHOWN} more: --json has them all"))
     errors = sum(one.severity == "error" for one in findings)
@@ -113,6 +111,16 @@ def _show(
     else:
         heading = f"{file} is valid"
     show_card(Card("bad" if code else "warn" if findings else "good", heading, stack.digest, rows))
+
+
+def _told(findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:
+    """Each finding; what several in a row have in common is said once, below them."""
+    for one, following in zip_longest(findings, findings[1:]):
+        yield one.severity, f"{one.where}: {one.message}"
+        if following is None or (following.advice, following.witness) != (one.advice, one.witness):
+            if one.witness:
+                yield "seen", one.witness
+            yield "you can", one.advice
 
 
 def _counted(number: int, what: str) -> str:
