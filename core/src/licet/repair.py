@@ -217,10 +217,10 @@ class _Search:
 
     def _state(self, edits: frozenset[Edit], tolerated: Effect) -> _State | None:
         """What `edits` come to; None if no more may be tried."""
+        if edits not in self._seen and len(self._seen) > self.most:
+            return None
         asked = applied(self.asked, _in_order(edits))
         if edits not in self._seen:
-            if len(self._seen) > self.most:
-                return None
             try:
                 self._seen[edits] = self.attempt(asked)
             except LicetError:  # no request any more, or none that this policy can be asked about

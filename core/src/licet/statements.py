@@ -64,7 +64,11 @@ def _is_inside(inner: ast.stmt, outer: ast.stmt) -> bool:
 
 def _outermost(statements: Iterable[ast.stmt]) -> list[tuple[_Place, _Place]]:
     places = {(_begin(one), _end(one)) for one in statements}
-    return [one for one in places if not any(o != one and o[0] <= one[0] and one[1] <= o[1] for o in places)]
+    found: list[tuple[_Place, _Place]] = []
+    for begin, end in sorted(places, key=lambda place: (place[0], (-place[1][0], -place[1][1]))):
+        if not found or end > found[-1][1]:  # statements are inside each other or apart
+            found.append((begin, end))
+    return found
 
 
 def _lines(node: ast.stmt) -> Span:
