@@ -50,25 +50,35 @@ def _with_options(command: F) -> F:
 
 @click.command()
 @_with_options
-def run(policy: str, as_json: bool, **given: Any) -> int:
+@click.option(
+    "--learn",
+    is_flag=True,
+    help="Where policy says nothing of what the code wants, go on without opening it, and suggest lines.",
+)
+def run(policy: str, as_json: bool, learn: bool, **given: Any) -> int:
     """Run code under a policy.
 
     FILE is a Python file, or `-` for standard input; or give code with -c. A .json or .yaml file holds a
     whole request. The code's output and the repr of its last expression go to stdout, what licet says to
     stderr. Declaring any --read, --write, --network or --shell narrows the run to exactly what is declared.
 
+    With --learn, where the policy says `learn: true` and no bound objects, an intent that nobody allows does
+    not stop the run: it stays closed, and the lines are suggested that would allow what the code wanted.
+
     \b
     Exit codes: 0 success · 1 the code failed · 2 usage or invalid policy · 3 denied · 4 approval pending ·
     5 no backend · 6 a limit was hit · 7 audit unavailable · 8 backend or launch error · 130 cancelled
     """
     from licet.backend import Termination
-    from licet.cli import cards
+    from licet.cli import cards, learning
     from licet.cli.progress import AttackProgress
     from licet.cli.terminal import put, put_json, show_card, warn
     from licet.result import EXIT_CODES
     from licet.runtime import Runtime
 
     request = _request(**given)
+    if learn:
+        request = request.model_copy(update={"learn": True})
     progress = AttackProgress()
     runtime = Runtime.from_policy(policy, progress=progress)
     for problem in runtime.plugins.problems:
@@ -79,8 +89,9 @@ def run(policy: str, as_json: bool, **given: Any) -> int:
     except KeyboardInterrupt:
         show_card(cards.of_cancelled(runtime.state_path))
         return EXIT_CODES[Termination.cancelled]
+    learned = learning.learned(runtime, result) if learn else None
     if as_json:
-        put_json(result.as_json())
+        put_json(result.as_json() | ({"suggestion": learning.document(learned, policy)} if learn else {}))
         return result.process_exit_code
     put(result.stdout)
     if result.value_repr is not None:
@@ -90,6 +101,8 @@ def run(policy: str, as_json: bool, **given: Any) -> int:
     put(result.stderr, err=True)
     result = _with_repairs(result, runtime, request)
     show_card(cards.of_result(result, runtime.state_path, runtime.plugins.disabled))
+    if learned is not None:
+        learning.show(learned, policy)
     return result.process_exit_code
 
 
