@@ -297,15 +297,26 @@ def test_past_the_bound_one_irreducible_change_is_proposed() -> None:
     stack = stack_of("allow: [read ./a]")
     request = ExecutionRequest(code="1", intents=tuple(Intent("read", f"/x{n}") for n in range(9)))
     attempt = attempts(stack, FULL)
-    [found] = repairs(Asked(request, MONDAY), attempt(Asked(request, MONDAY)), attempt, most=3)
+    [found] = repairs(Asked(request, MONDAY), attempt(Asked(request, MONDAY)), attempt, most=16)
     assert (len(found.edits), found.leads_to) == (9, "allow")
+    rules = "\n".join(f"  - {{id: r{n}, deny: run, if: 'size(request.inputs) > {n}'}}" for n in range(4))
+    stack = stack_of(f"rules:\n{rules}")
+    request = ExecutionRequest(code="1", inputs={f"a{n}": n for n in range(6)}, limits=Limits(memory=1 << 20))
+    attempt = attempts(stack, FULL)
+    [found] = repairs(Asked(request, MONDAY), attempt(Asked(request, MONDAY)), attempt, most=30)
+    assert (len(found.edits), found.leads_to) == (6, "allow")
 
 
-def test_many_lines_are_found_in_few_decisions() -> None:
-    code = "import os\n" + "os.system('id')\n" * 40
-    stack = stack_of("")
+@pytest.mark.parametrize(
+    ("code", "decisions"),
+    [
+        ("import os\n" + "os.system('id')\n" * 40, 40),  # the screen names the first line of what is alike
+        ("import os\n" + "".join(f"open('/x{n}')\n" for n in range(40)), 1),
+    ],
+)
+def test_many_lines_are_found_in_few_decisions(code: str, decisions: int) -> None:
     request = ExecutionRequest(code=code)
-    attempt, tried = attempts(stack, FULL), []
+    attempt, tried = attempts(stack_of(""), FULL), []
 
     def counting(asked: Asked) -> Prepared:
         tried.append(asked)
@@ -313,7 +324,7 @@ def test_many_lines_are_found_in_few_decisions() -> None:
 
     [found] = repairs(Asked(request, MONDAY), attempt(Asked(request, MONDAY)), counting)
     assert found.text == "remove lines 2 to 41"
-    assert len(tried) == 40
+    assert len(tried) == decisions
 
 
 TARGETS = ("/p/a", "/p/a/x", "/p/b", "/p")

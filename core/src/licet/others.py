@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from licet.applying import Hit
 from licet.decide import Verdict
 from licet.edits import Asked
+from licet.errors import LicetError
 from licet.policy import PolicyStack
 from licet.policy.leaves import KeyTest, reader
 from licet.policy.patterns import Effect
@@ -57,7 +58,10 @@ def _people(asked: Asked, prepared: Prepared, attempt: Callable[[Asked], Prepare
     for person in dict.fromkeys((one.text, one.subject.model_dump_json()) for one in persons):
         text, spelled = person
         request = asked.request.model_copy(update={"subject": Subject.model_validate_json(spelled)})
-        after = attempt(replace(asked, request=request))
+        try:
+            after = attempt(replace(asked, request=request))
+        except LicetError:
+            continue
         if after.selection.chosen is not None and _is_better(after.decision.effect, before):
             yield Repair("other_person", text, leads_to=after.decision.effect)
 

@@ -21,7 +21,7 @@ from licet.account import Account
 from licet.blockers import Blocker, blockers
 from licet.digests import no_digest
 from licet.edits import Asked, Edit, applied, told
-from licet.errors import AuditUnavailable
+from licet.errors import AuditUnavailable, LicetError
 from licet.normalize import Digest
 from licet.others import others
 from licet.policy import PolicyStack
@@ -36,6 +36,10 @@ Attempt = Callable[[Asked], Prepared]
 MOST_DECISIONS = 1024
 FEW_DECISIONS = 64
 """For where each decision asks further deciders, which may be far away."""
+
+_MOST_BYTES = 150_000  # of code that is screened again in one search: a second or two
+_FEWEST = 2
+_MANY = 8  # edits without a choice that are tried one by one
 
 MOST_PROPOSED = 5
 
@@ -146,20 +150,28 @@ class _State:
 
 @dataclass
 class _Search:
-    """Best-first over sets of edits: the next edit is always one for some blocker that is left."""
+    """Best-first over sets of edits: the next edit is always one for some blocker that is left.
+
+    Where many blockers leave no choice, their edits are tried together.
+    """
 
     asked: Asked
     prepared: Prepared
     attempt: Attempt
     most: int
-    _seen: dict[frozenset[Edit], Prepared] = field(default_factory=dict)
+    _seen: dict[frozenset[Edit], Prepared | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.most = min(self.most, max(_FEWEST, _MOST_BYTES // (100 + self.prepared.request.code_bytes)))
+        self._seen[frozenset()] = self.prepared
 
     def smallest(self, tolerated: Effect) -> list[Repair]:
         """All smallest sets of edits after which the answer is no worse than `tolerated`."""
         found: list[Repair] = []
         ticket = count()
-        queue: list[tuple[int, int, int, frozenset[Edit]]] = [(0, 0, next(ticket), frozenset())]
-        queued = {frozenset[Edit]()}
+        start = self._without_a_choice(tolerated)
+        queue: list[tuple[int, int, int, frozenset[Edit]]] = [(len(start), 0, next(ticket), start)]
+        queued = {start}
         while queue:
             least, loss, _, edits = heapq.heappop(queue)
             if found and (least > len(found[0].edits) or len(found) >= MOST_PROPOSED):
@@ -180,8 +192,8 @@ class _Search:
 
     def _greedy(self, tolerated: Effect) -> list[Repair]:
         """The least edit for the first blocker, again and again; then all that was not needed goes."""
-        self.most += MOST_DECISIONS // 4
-        edits: frozenset[Edit] = frozenset()
+        self.most += max(self.most, _FEWEST)
+        edits = self._without_a_choice(tolerated)
         while (state := self._state(edits, tolerated)) is not None:
             if not state.blockers:
                 break
@@ -197,17 +209,25 @@ class _Search:
                 edits, state = edits - {edit}, fewer
         return [_repair(edits, state.effect)] if edits else []
 
+    def _without_a_choice(self, tolerated: Effect) -> frozenset[Edit]:
+        """The edits that stand alone for their blocker, if they are many; all of them are needed."""
+        found = blockers(self.asked, self.prepared, tolerated)
+        alone = frozenset(one.edits[0] for one in found if len(one.edits) == 1)
+        return alone if len(alone) > _MANY else frozenset()
+
     def _state(self, edits: frozenset[Edit], tolerated: Effect) -> _State | None:
         """What `edits` come to; None if no more may be tried."""
-        asked = applied(self.asked, _in_order(edits))
-        if not edits:
-            prepared = self.prepared
-        elif edits in self._seen:
-            prepared = self._seen[edits]
-        elif len(self._seen) >= self.most:
+        if edits not in self._seen and len(self._seen) > self.most:
             return None
-        else:
-            prepared = self._seen[edits] = self.attempt(asked)
+        asked = applied(self.asked, _in_order(edits))
+        if edits not in self._seen:
+            try:
+                self._seen[edits] = self.attempt(asked)
+            except LicetError:  # no request any more, or none that this policy can be asked about
+                self._seen[edits] = None
+        prepared = self._seen[edits]
+        if prepared is None:
+            return _State(edits, "deny", ())
         return _State(edits, passes(prepared), blockers(asked, prepared, tolerated))
 
 

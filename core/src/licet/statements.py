@@ -10,7 +10,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 Span = tuple[int, int]
@@ -22,13 +22,13 @@ def span_of(code: str, line: int) -> Span | None:
 
     Code that can't be parsed has none.
     """
-    touched = [_lines(one) for one in _touched(code, line)]
+    touched = [_lines(one) for one in _innermost(code).get(line, ())]
     return (min(first for first, _ in touched), max(last for _, last in touched)) if touched else None
 
 
 def without(code: str, lines: Iterable[int]) -> str:
     """`code` without the statements of these lines."""
-    gone = [statement for line in sorted(set(lines)) for statement in _touched(code, line)]
+    gone = [statement for line in sorted(set(lines)) for statement in _innermost(code).get(line, ())]
     rows = [row.encode() for row in code.split("\n")]  # columns are counted in bytes
     for start, end in sorted(_outermost(gone), reverse=True):
         (first, left), (last, right) = start, end
@@ -41,18 +41,21 @@ def without(code: str, lines: Iterable[int]) -> str:
 _Place = tuple[int, int]
 
 
-def _touched(code: str, line: int) -> list[ast.stmt]:
-    around = [node for node in _statements(code) if _lines(node)[0] <= line <= _lines(node)[1]]
-    return [node for node in around if not any(_is_inside(other, node) for other in around)]
-
-
 @lru_cache(maxsize=4)
-def _statements(code: str) -> tuple[ast.stmt, ...]:
+def _innermost(code: str) -> Mapping[int, Sequence[ast.stmt]]:
+    """By line, the statements that it is part of and that hold no other such statement."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-    return tuple(node for node in ast.walk(tree) if isinstance(node, ast.stmt))
+        return {}
+    found: dict[int, list[ast.stmt]] = {}
+    for node in ast.walk(tree):  # a statement comes before those inside it
+        if isinstance(node, ast.stmt):
+            first, last = _lines(node)
+            for line in range(first, last + 1):
+                around = found.get(line, ())
+                found[line] = [*(other for other in around if not _is_inside(node, other)), node]
+    return found
 
 
 def _is_inside(inner: ast.stmt, outer: ast.stmt) -> bool:
@@ -61,7 +64,11 @@ def _is_inside(inner: ast.stmt, outer: ast.stmt) -> bool:
 
 def _outermost(statements: Iterable[ast.stmt]) -> list[tuple[_Place, _Place]]:
     places = {(_begin(one), _end(one)) for one in statements}
-    return [one for one in places if not any(o != one and o[0] <= one[0] and one[1] <= o[1] for o in places)]
+    found: list[tuple[_Place, _Place]] = []
+    for begin, end in sorted(places, key=lambda place: (place[0], (-place[1][0], -place[1][1]))):
+        if not found or end > found[-1][1]:  # statements are inside each other or apart
+            found.append((begin, end))
+    return found
 
 
 def _lines(node: ast.stmt) -> Span:
