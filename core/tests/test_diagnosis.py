@@ -95,7 +95,7 @@ RAN = ExecutionResult("R", Termination.exited, True)
 def diagnosis(*, holds: bool = True, refuted: bool = False, **fields: Any) -> Diagnosis:
     chosen = Chosen(offer("one").descriptor, Opened(), {}, "sha256:p") if holds else None
     explanation = Explanation(
-        "allow", (), (), (), Selection((), chosen), Evidence.probed, (), "sha256:d", None
+        "allow", (), (), (), Selection((), chosen), Evidence.probed, (), "p@d", "sha256:d", None
     )
     liar = offer("liar", refuted={Control.network_deny: "refuted here"} if refuted else {})
     known: dict[str, Any] = {"ordeal": Ordeal(RAN, True, (STOPPED,)), "problem": None}

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from licet.applying import applied_to, canonical, facts_of
+from licet.calling import check_tools
 from licet.decide import Ballot, Decision, Rehearsal, decide, tightened, verdict_of
 from licet.normalize import Digest, lowered, normalize
 from licet.policy import PolicyDocument, PolicyStack
@@ -63,9 +64,11 @@ def prepare(
     `directory`, `host_environment` and `digest` are those of `normalize`; `deciders` asks every other one.
 
     Raises:
-        InvalidRequest: the request can't be understood.
+        InvalidRequest: the request can't be understood, or brings other tools than the policy declares.
+        InvalidPolicy: a rule reads arguments that one of its tools does not have.
     """
     request = normalize(asked, stack, directory=directory, host_environment=host_environment, digest=digest)
+    check_tools(request.tools, stack)
     seen = canonical(screen(request.code, denied_modules=stack.denied_modules), request.workdir)
     return decide_on(request, seen, stack, offers, at=at, digest=digest, deciders=deciders)
 
@@ -100,7 +103,7 @@ def decide_on(
         decision=decision,
         needs=needs,
         selection=selection,
-        explanation=explain(decision, selection, stack, seen.syntax_error),
+        explanation=explain(decision, selection, stack, seen.syntax_error, at=at),
         syntax_error=seen.syntax_error,
         report=seen,
     )
@@ -136,5 +139,7 @@ class _Rehearsed:
 def choose_again(prepared: Prepared, offers: Sequence[Offer]) -> Prepared:
     """The same request and decision, with the selection made from other `offers`."""
     selection = select(prepared.request, prepared.decision, prepared.needs, prepared.stack, offers)
-    explanation = explain(prepared.decision, selection, prepared.stack, prepared.syntax_error)
+    explanation = explain(
+        prepared.decision, selection, prepared.stack, prepared.syntax_error, at=prepared.facts.at
+    )
     return replace(prepared, selection=selection, explanation=explanation)

@@ -82,9 +82,9 @@ class Rules:
         if (seal := self._seal_over(intent)) is not None:
             by = (By(LANGUAGE, 0, f"never grantable: {seal}"),)
             return Vote("deny", by, f"`{seal}` belongs to licet itself and is never opened")
-        answers = [_answer_of_root(self.root, intent)]
+        answers = [answer_of_root(self.root, intent)]
         answers += [answer for bound in self.bounds if (answer := _answer_of_bound(bound, intent))]
-        answers += [answer for rule in self.hits if (answer := _answer_of_rule(rule, intent))]
+        answers += [answer for rule in self.hits if (answer := answer_of_rule(rule, intent))]
         worst = max((answer.effect for answer in answers), key=SEVERITY.__getitem__)
         hits = [answer for answer in answers if answer.effect == worst]
         demands = (demand for hit in hits for demand in hit.demands)
@@ -137,7 +137,8 @@ def includes(outer: Intent, inner: Intent) -> bool:
     return outer.target == inner.target
 
 
-def _answer_of_root(document: PolicyDocument, intent: Intent) -> Vote:
+def answer_of_root(document: PolicyDocument, intent: Intent) -> Vote:
+    """What the entries of a root, bound to a working directory, say of an intent."""
     if (answer := _stated(document, intent)) is not None:
         return answer
     if intent.action == "run":
@@ -145,7 +146,8 @@ def _answer_of_root(document: PolicyDocument, intent: Intent) -> Vote:
     return replace(_omitted(document, intent, "nothing allows it"), omitted=True)
 
 
-def _answer_of_rule(rule: Rule, intent: Intent) -> Vote | None:
+def answer_of_rule(rule: Rule, intent: Intent) -> Vote | None:
+    """What a rule that applies says of an intent; None if it is about others."""
     groups: tuple[tuple[Effect, tuple[Pattern, ...]], ...] = (("deny", rule.deny), ("ask", rule.ask))
     for effect, entries in groups:
         if any(entry.action == intent.action and entry.covers(intent.target) for entry in entries):

@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from licet.errors import InvalidPolicy, Position
+from licet.policy.cases import Case, parse_cases
 from licet.policy.conditions import Condition
 from licet.policy.conditions import build as build_condition
 from licet.policy.engine import ConditionEngine
@@ -47,7 +48,7 @@ class Rule:
 
     `deny` and `ask` are entries that hold while the rule applies, as are the settings. `approval` is what it
     demands where it asks, and beside every other demand where it only tightens; None demands nothing of its
-    own. `source` is what the author wrote of its conditions, `tests` what was written as its tests.
+    own. `source` is what the author wrote of its conditions, `tests` are cases about it.
     """
 
     id: str
@@ -60,7 +61,7 @@ class Rule:
     approval: Approval | None
     audit: AuditPolicy
     source: Mapping[str, Any]
-    tests: Items | None = None
+    tests: tuple[Case, ...] = ()
 
     @property
     def entries(self) -> tuple[Pattern, ...]:
@@ -109,6 +110,7 @@ def parse_rules(value: object, file: str, entries: Entries) -> tuple[Rule, ...]:
     for item, place in zip(value, value.places, strict=True):
         rule = _rule(item, Position(file, *place), entries)
         refuse_repetition(found.get(rule.id), rule)
+        _refuse_late_settings(item, rule)
         found[rule.id] = rule
     return tuple(found.values())
 
@@ -121,6 +123,19 @@ def refuse_repetition(first: Rule | None, second: Rule) -> None:
             where=second.where,
             advice="give one of them another id",
         )
+
+
+def _refuse_late_settings(item: Fields, rule: Rule) -> None:
+    """Settings of a run are settled before it starts, so a rule that waits for a call has no say in them."""
+    if not rule.condition.reads_args:
+        return
+    for key in ("limits", "sandbox", "audit", *(() if rule.ask else ("approval",))):
+        if key in item:
+            raise InvalidPolicy(
+                f"`{key}` of the rule `{rule.id}` would come too late: its condition waits for a call",
+                where=_at(item, key, rule.where),
+                advice="put it into a rule of its own, whose condition reads no `args` and no `tool`",
+            )
 
 
 def _rule(item: object, where: Position, entries: Entries) -> Rule:
@@ -152,9 +167,6 @@ def _rule(item: object, where: Position, entries: Entries) -> Rule:
             where=where,
             advice=f"give it one of `deny`, `ask`, {', '.join(f'`{key}`' for key in _SETTINGS)}",
         )
-    tests = item.get("tests")
-    if tests is not None and not isinstance(tests, Items):
-        raise InvalidPolicy("expected a list of tests", where=_at(item, "tests", where))
     return Rule(
         id=name,
         where=where,
@@ -166,8 +178,14 @@ def _rule(item: object, where: Position, entries: Entries) -> Rule:
         approval=settings.approval,
         audit=settings.audit,
         source={key: item[key] for key in CONDITIONS if key in item},
-        tests=tests,
+        tests=_tests(item, name, where),
     )
+
+
+def _tests(item: Fields, name: str, where: Position) -> tuple[Case, ...]:
+    if "tests" not in item:
+        return ()
+    return parse_cases(item["tests"], where.file, _at(item, "tests", where), rule=name)
 
 
 def _entries(item: Fields, effect: Effect, where: Position, entries: Entries) -> tuple[Pattern, ...]:
@@ -209,11 +227,11 @@ def _useless(settings: _Settings) -> Iterator[tuple[str, str]]:
         yield "audit.content", "a rule can demand `digest`"
 
 
-def _tools(entries: tuple[Pattern, ...]) -> tuple[str, ...] | None:
-    """The tools that a rule is about; None if it is about anything else, so that it can't read a call."""
+def _tools(entries: tuple[Pattern, ...]) -> Callable[[str], bool] | None:
+    """Which tools a rule is about; None if it is about anything else, so that it can't read a call."""
     if not entries or any(entry.action != "tool" for entry in entries):
         return None
-    return tuple(entry.target for entry in entries if entry.target is not None)
+    return lambda name: any(entry.covers(name) for entry in entries)
 
 
 def _engine() -> ConditionEngine:

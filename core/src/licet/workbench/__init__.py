@@ -1,4 +1,4 @@
-"""What the authors of policies work with: recorded runs decided again, and lines that would let them through.
+"""What the authors of policies work with: pure functions over stacks, decisions and records.
 
 Rules this package keeps:
 

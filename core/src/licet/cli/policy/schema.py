@@ -1,0 +1,20 @@
+"""`licet policy schema`: the JSON Schema of the policy language."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Changes nothing: a schema is JSON.")
+def schema(as_json: bool) -> int:
+    """Write the JSON Schema of policies (draft 2020-12) to stdout.
+
+    Put it beside a policy as licet.schema.json, and begin the policy with
+    `# yaml-language-server: $schema=./licet.schema.json`; `licet policy init` does both. Exit code: 0.
+    """
+    from licet.cli.terminal import put_json
+    from licet.workbench.schema import schema as made
+
+    put_json(made())
+    return 0
