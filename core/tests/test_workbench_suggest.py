@@ -243,3 +243,13 @@ def test_learning_is_for_policies_that_say_so(past: Past) -> None:
     assert kept[1::2] == [
         ("decision", False), ("decision", False), ("decision", False), ("decision", True), ("decision", True)
     ]  # fmt: skip
+
+
+def test_a_line_that_a_bound_would_ask_about_helps_no_access(past: Past) -> None:
+    (past.folder / "org.yaml").write_text("licet: 1\nask: [read /srv]\n")
+    past.run("within: [org.yaml]", Access("read", "/srv/a"))
+    found = past.suggest()
+    assert (entries(found), found.passing) == ([], 0)
+    assert found.forbidden.as_json() == {
+        f"`read /srv/a`: {past.folder}/org.yaml:2 asks about it, and the request does not name it": 1
+    }

@@ -34,7 +34,7 @@ from licet.select import Candidate, Offer, Selection
 from licet.workbench.recorded import NotReplayable, RecordedCall, RecordedRun, restore
 
 Outcome = Literal["allowed", "asks", "unrunnable", "denied"]
-_MOST_KEPT = 4096
+_MOST_KEPT = 1024
 _NO_SHAPE = ("at", "digests", "code_bytes", "stdin_bytes")
 
 

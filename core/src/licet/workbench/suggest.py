@@ -183,6 +183,8 @@ class Suggester:
         """Choose the lines, put them into the text, and try them."""
         lines = list(self._chosen())
         trial = self._try(lines)
+        for what, count in trial.objections.top():
+            self._forbidden.add(what, count)
         while trial.useless:
             lines = [line for line in lines if line.intent not in trial.useless]
             trial = self._try(lines)
@@ -252,6 +254,8 @@ class Suggester:
             left = wants_of(case.run, replayer)
             if left.wants or left.hidden or left.forbidden != case.found.forbidden:
                 trial.stopped.append(case)
+                for one in set(left.forbidden) - set(case.found.forbidden):
+                    trial.objections.add(_told(one), case.count)
                 continue
             trial.passing.append(case)
             serving |= {_bare(want.intent) for want in case.found.wants}
@@ -283,10 +287,13 @@ class Suggester:
 
 @dataclass(slots=True)
 class _Trial:
+    """What becomes of the cases under some lines; `objections` are those that only show with the lines."""
+
     passing: list[_Case] = field(default_factory=list)
     stopped: list[_Case] = field(default_factory=list)
     useless: set[Intent] = field(default_factory=set)
     unrunnable: Tally = field(default_factory=Tally)
+    objections: Tally = field(default_factory=Tally)
 
 
 def _check(file: str, before: str, after: str, added: Sequence[Pattern]) -> None:

@@ -129,6 +129,9 @@ def _accesses(run: RecordedRun, prepared: Prepared) -> Iterator[Want | Forbidden
         verdict = verdict_of(Intent(action, target), rules)
         if verdict.effect == "deny":
             yield _denied(verdict, "refused while it ran", prepared)
+        elif verdict.effect == "ask" and prepared.request.intents is None:
+            by = " and ".join(map(str, verdict.by))
+            yield Forbidden(f"`{verdict.intent}`", f"{by} asks about it, and the request does not name it")
         elif prepared.request.intents is not None:
             yield Forbidden(f"`{verdict.intent}`", "the request itself, which lists its intents without it")
 
