@@ -238,6 +238,26 @@ def test_what_depends_on_arguments_is_counted_apart(
     assert (found.on_arguments.as_json(), counts(found)) == (depends, changes)
 
 
+@pytest.mark.parametrize(
+    ("condition", "depends", "changes"),
+    [
+        ("if: args.amount > 100", {"big": 1}, {}),
+        ("if: [args.amount > 100, {tenant: acme}]", {"big": 1}, {}),
+        ("if: [args.amount > 100, {tenant: globex}]", {}, {}),
+        ("if: {tenant: acme}", {}, {"call allowed → asks": 1}),
+    ],
+)
+def test_conditions_are_read_as_far_as_they_can_be(
+    past: Past, condition: str, depends: dict[str, int], changes: dict[str, int]
+) -> None:
+    tools = "tools: {refund: {order: string, amount: int}}"
+    who = Subject(id="ada", tenant="acme")
+    call = ToolCall("refund", ("A", 1))
+    past.run(f"{ALLOWED}\n{tools}", call, tools={"refund": refund}, subject=who)
+    found = past.impact(f"{ALLOWED}\n{tools}\nrules: [{{id: big, ask: tool refund, {condition}}}]")
+    assert (found.on_arguments.as_json(), counts(found), found.differences) == (depends, changes, {})
+
+
 def test_a_policy_that_answers_otherwise_than_it_did_is_a_difference(past: Past) -> None:
     past.run(ALLOWED, code=READ)
     records = [_changed(record, "decision", "effect", "deny") for record in past.log.records()]

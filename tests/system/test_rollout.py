@@ -1,4 +1,4 @@
-"""Rolling out a policy, as its authors do it on the command line: impact, suggestions, and a run that learns."""
+"""Rolling out a policy, as its authors do it: impact, suggestions, and a run that learns."""
 
 from __future__ import annotations
 
@@ -103,7 +103,10 @@ def test_a_suggestion_for_one_run_and_what_no_line_can_allow(old_policy: Path) -
 
 
 def test_a_run_that_learns_collects_all_and_opens_nothing(old_policy: Path) -> None:
-    code = "name = '/srv/' + str(2)\ntry:\n    open('/srv/1')\nexcept PermissionError:\n    print('closed')\nopen(name)"
+    code = (
+        "name = '/srv/' + str(2)\ntry:\n    open('/srv/1')\nexcept PermissionError:\n"
+        "    print('closed')\nopen(name)"
+    )
     done = licet("run", "--policy", "licet.yaml", "--learn", "-c", code)
     assert (done.code, done.out) == (1, "closed\n")
     assert "+  - read /srv/1\n+  - read /srv/2\n" in done.err
