@@ -1,4 +1,4 @@
-"""The `*.test.yaml` of the packs and of the worked policies: all pass, and leave no outcome without a case."""
+"""The `*.test.yaml` of packs and worked policies: all pass, and leave no outcome without a case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of the packs tell what the files say, and what keeps them from running here."""
+"""The pages of the packs tell what the files say, and the examples of the language page can be loaded."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from licet.policy import PolicyDocument, PolicySource, load_stack
+from licet.policy.problems import HIDDEN
 from licet_policies.plugin import licet_policy_packs
 
-PAGES = Path(__file__).parents[2] / "docs" / "reference" / "packs"
+LANGUAGE = Path(__file__).parents[2] / "docs" / "reference" / "policy.md"
+PAGES = LANGUAGE.parent / "packs"
 PACKS = licet_policy_packs()
 
 
@@ -71,3 +73,31 @@ def test_the_regulated_page_claims_no_compliance() -> None:
     assert re.search(r"(?i)\b(fulfils|satisfies|ensures compliance|certif|complies)", text) is None
     for requirement in ("filesystem_read_deny", "handle_isolation", "process_isolation", "orphan_cleanup"):
         assert f"`{requirement}`" in text
+
+
+def blocks(text: str) -> list[str]:
+    return re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_policy_on_the_language_page_loads(tmp_path: Path) -> None:
+    whole, *_ = blocks(LANGUAGE.read_text("utf-8"))
+    (tmp_path / "org.yaml").write_text("licet: 1\n")
+    (tmp_path / "agents.yaml").write_text(whole)
+    source = PolicySource(PACKS, Path("/no-such-directory/policy.d"))
+    stack = load_stack(tmp_path / "agents.yaml", source)
+    assert stack.warnings == ()
+    assert [rule.id for rule in stack.root.rules] == ["big-refund", "weekend", "free-plan"]
+    assert set(PolicyDocument.model_fields) - HIDDEN - {"mode"} <= {
+        "licet",
+        *re.findall(r"^([a-z]+):", whole, re.MULTILINE),
+    }, "a key of the language that the page does not show"
+
+
+def test_the_rule_and_the_window_on_the_language_page_load(tmp_path: Path) -> None:
+    rule, window = (
+        block for block in blocks(LANGUAGE.read_text("utf-8")) if block.startswith(("rules:", "during:"))
+    )
+    file = tmp_path / "agents.yaml"
+    file.write_text(f"licet: 1\n{rule}  - id: at-night\n    deny: run\n    {window}")
+    source = PolicySource(PACKS, Path("/no-such-directory/policy.d"))
+    assert [rule.id for rule in load_stack(file, source).root.rules] == ["publish-from-main", "at-night"]

@@ -90,6 +90,7 @@ def refusal(text: str, tools: Mapping[str, Signature] | None = TOOLS) -> tuple[s
         ("now > 3", "p.yaml:1:5: `>` does not fit timestamp, int", None),
         ("subject.tenant", "p.yaml:1:1: a condition is true or false, found the type string", None),
         ("request.code_bytes", "p.yaml:1:1: a condition is true or false, found the type int", None),
+        ("subject.properties.x", "p.yaml:1:1: a condition is true or false, found the type dyn", None),
         ("subject == subject", "p.yaml:1:1: `subject` can't be read as a whole", None),
         ("request.limits == request.limits", "p.yaml:1:8: `request.limits` can't be read as a whole", None),
         ("has(request.limits)", "p.yaml:1:4: `request.limits` can't be read as a whole", None),
@@ -168,6 +169,7 @@ def test_a_text_that_could_never_be_answered_fails_at_load(
         ("args == args", "`args` can't be read as a whole", "name a field, such as `args.amount`"),
         ("args.order", "a condition is true or false, found the type string", "compare it with something"),
         ("args.note", "a condition is true or false, found the type dyn", "compare it with something"),
+        ("subject.properties.beta", "a condition is true or false, found the type dyn", None),
     ],
 )
 def test_arguments_are_checked_against_the_tool(text: str, message: str, advice: str | None) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from licet.errors import InvalidPolicy, Position
+from licet.policy.cases import Case, parse_cases
 from licet.policy.conditions import Condition
 from licet.policy.conditions import build as build_condition
 from licet.policy.engine import ConditionEngine
@@ -47,7 +48,7 @@ class Rule:
 
     `deny` and `ask` are entries that hold while the rule applies, as are the settings. `approval` is what it
     demands where it asks, and beside every other demand where it only tightens; None demands nothing of its
-    own. `source` is what the author wrote of its conditions, `tests` what was written as its tests.
+    own. `source` is what the author wrote of its conditions, `tests` are cases about it.
     """
 
     id: str
@@ -60,7 +61,7 @@ class Rule:
     approval: Approval | None
     audit: AuditPolicy
     source: Mapping[str, Any]
-    tests: Items | None = None
+    tests: tuple[Case, ...] = ()
 
     @property
     def entries(self) -> tuple[Pattern, ...]:
@@ -166,9 +167,6 @@ def _rule(item: object, where: Position, entries: Entries) -> Rule:
             where=where,
             advice=f"give it one of `deny`, `ask`, {', '.join(f'`{key}`' for key in _SETTINGS)}",
         )
-    tests = item.get("tests")
-    if tests is not None and not isinstance(tests, Items):
-        raise InvalidPolicy("expected a list of tests", where=_at(item, "tests", where))
     return Rule(
         id=name,
         where=where,
@@ -180,8 +178,14 @@ def _rule(item: object, where: Position, entries: Entries) -> Rule:
         approval=settings.approval,
         audit=settings.audit,
         source={key: item[key] for key in CONDITIONS if key in item},
-        tests=tests,
+        tests=_tests(item, name, where),
     )
+
+
+def _tests(item: Fields, name: str, where: Position) -> tuple[Case, ...]:
+    if "tests" not in item:
+        return ()
+    return parse_cases(item["tests"], where.file, _at(item, "tests", where), rule=name)
 
 
 def _entries(item: Fields, effect: Effect, where: Position, entries: Entries) -> tuple[Pattern, ...]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 
 from licet.policy.leaves import index_words
 from licet.policy.rule import Rule
@@ -46,6 +47,11 @@ class Rulebook:
         key = min(necessary, key=lambda key: (sum(shared[key, value] for value in necessary[key]), key))
         for value in necessary[key]:
             self._by_key[key][value].append(number)
+
+    @cached_property
+    def about_calls(self) -> tuple[Rule, ...]:
+        """The rules that read the arguments of a call."""
+        return tuple(rule for rule in self.rules if rule.condition.reads_args)
 
     def __bool__(self) -> bool:
         return bool(self.rules)

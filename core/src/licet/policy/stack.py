@@ -34,7 +34,8 @@ class PolicyStack:
     directory. `hits` are the rules that apply to the request at hand; a stack that was loaded has none yet.
     `rehearsed` are the bounds that are evaluated and decide nothing. `sources` has the SHA-256 of the bytes
     of each file that was read, by the name that documents carry as `file`. `stale` says why newer text of
-    these files is not in force, where there is some.
+    these files is not in force, where there is some. `managed` are the files of bounds that an administrator
+    set.
     """
 
     root: PolicyDocument
@@ -46,6 +47,7 @@ class PolicyStack:
     loaded: PolicyStack | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     stale: str | None = None
+    managed: tuple[str, ...] = ()
 
     @property
     def documents(self) -> tuple[PolicyDocument, ...]:

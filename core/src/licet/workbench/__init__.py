@@ -1,5 +1,7 @@
-"""Tools for the authors of policies: pure functions over the very values that decide.
+"""What the authors of policies work with: pure functions over stacks, decisions and records.
 
-One module an idea. Nothing here decides anything: what a policy permits is asked of the stack, of
-`licet.rules` and of `licet.prepare`, so that a tool and a run can't disagree.
+Rules this package keeps:
+
+- whatever is decided here is decided by the functions that decide runs;
+- nothing is executed or attacked, and no policy and no log is written: IO is left to whoever calls.
 """

@@ -69,7 +69,9 @@ class CelEngine:
             for index, pair in enumerate(pairs)
         ]
         self._evaluation = library.NewEnv(
-            tree_pool(), variables={}, functions=[library.FunctionDecl(tree.ORDER, overloads)]
+            decimal_class().DESCRIPTOR.file.pool,
+            variables={},
+            functions=[library.FunctionDecl(tree.ORDER, overloads)],
         )
         self._literals = _Literals(library)
 
@@ -86,7 +88,7 @@ class CelEngine:
                 advice="split it into a list of shorter texts",
             )
         parsed, reads = self._check(text, place, scope.calls, None, "")
-        reads_args = any("args." in name for name in reads)
+        reads_args = _reads_args(reads)
         declared = scope.signatures or {}
         compiled = CelText(self, text, place, declared, reads_args or "tool" in reads, reads_args)
         if not reads_args:
@@ -117,13 +119,6 @@ class CelEngine:
         except (RuntimeError, TypeError) as problem:
             line, column, message, advice = messages.compile_error(str(problem), signature, calls)
             raise InvalidPolicy(_of(tool) + message, where=place.at(line, column), advice=advice) from None
-        kind = checked.return_type().name()
-        if kind != "BOOL" and not (kind == "DYN" and calls and signature is None):
-            raise InvalidPolicy(
-                f"{_of(tool)}a condition is true or false, found the type {messages.type_name(kind)}",
-                where=place.start,
-                advice="compare it with something",
-            )
         offsets: Mapping[int, int] = {}
         try:
             whole = tree.read(checked.serialize())
@@ -134,6 +129,14 @@ class CelEngine:
         except tree.Refused as problem:
             where = place.at(*_line_column(text, offsets.get(problem.node, 0)))
             raise InvalidPolicy(_of(tool) + problem.message, where=where, advice=problem.advice) from None
+        kind = checked.return_type().name()
+        later = signature is None and _reads_args(flattening.reads)  # then `args` has no type yet
+        if kind != "BOOL" and not (kind == "DYN" and later):
+            raise InvalidPolicy(
+                f"{_of(tool)}a condition is true or false, found the type {messages.type_name(kind)}",
+                where=place.start,
+                advice="compare it with something",
+            )
         return whole, flattening.reads
 
     def activation(self, facts: Facts, signature: Signature | None) -> tuple[Any, Bound]:
@@ -147,9 +150,8 @@ class CelEngine:
         return found
 
 
-def tree_pool() -> Any:
-    """The descriptors that evaluation needs: those of decimals."""
-    return decimal_class().DESCRIPTOR.file.pool
+def _reads_args(reads: set[str]) -> bool:
+    return any(name.removeprefix("has ").startswith("args.") for name in reads)
 
 
 @dataclass(frozen=True, slots=True)
