@@ -11,18 +11,18 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from licet.contract import Evidence
 from licet.policy import Pattern, PolicyDocument, PolicyStack
 from licet.policy.rule import Rule
-from licet.request import DEFAULT_LIMITS, Intent
+from licet.request import ACTIONS, DEFAULT_LIMITS, Action, Intent
 from licet.rules import Rules
 from licet.units import show_limit
 from licet.workbench.findings import Finding
-from licet.workbench.samples import EVERYTHING, entries_of, inside
+from licet.workbench.samples import EVERYTHING, entries_of, inside, samples
 from licet.workbench.words import STAND_IN, listed
 
 
@@ -80,6 +80,17 @@ class _Surroundings:
     def _rules(self) -> Rules:
         return Rules.of(self.stack, STAND_IN)
 
+    @cached_property
+    def _samples(self) -> Mapping[Action, tuple[str | None, ...]]:
+        documents = self.stack.documents
+        return {action: samples(entries_of(documents, action), action) for action in ACTIONS}
+
+    @cached_property
+    def _workdir(self) -> Mapping[Action, bool]:
+        """Whether the working directory of a run decides."""
+        documents = self.stack.documents
+        return {action: any(one.names_workdir for one in entries_of(documents, action)) for action in ACTIONS}
+
     def parts(self, rule: Rule) -> Iterator[_Part]:
         """What a rule does, each part with why it is idle here."""
         for entry in rule.entries:
@@ -127,10 +138,10 @@ class _Surroundings:
 
     def _entry(self, rule: Rule, entry: Pattern) -> str | None:
         """Why an entry of a rule changes nothing: its targets are denied, or asked about just so, anyway."""
-        around = entries_of(self.stack.documents, entry.action)
-        if entry.names_workdir or any(other.names_workdir for other in around):
+        if entry.names_workdir or self._workdir[entry.action]:
             return _said_so(entry, self.document)
-        votes = [self._rules.vote(Intent(entry.action, target)) for target in inside(entry, around)]
+        targets = inside(entry, self._samples[entry.action])
+        votes = [self._rules.vote(Intent(entry.action, target)) for target in targets]
         if all(vote.effect == "deny" for vote in votes):
             return f"it is denied anyway: {votes[0].reason}"
         if entry.effect == "ask":

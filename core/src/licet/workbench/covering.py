@@ -25,13 +25,15 @@ _Leaf = tuple[Leaf, Test]
 
 def shadowed(document: PolicyDocument) -> Iterator[Finding]:
     """Rules that another rule of the same document covers."""
-    by_leaf: dict[str | None, list[tuple[int, Rule]]] = defaultdict(list)
+    by_leaf: dict[str, list[tuple[int, Rule]]] = defaultdict(list)
     for number, rule in enumerate(document.rules):
         positive = _of(rule.condition, "if", "during")
-        by_leaf[_name(positive[0]) if positive else None].append((number, rule))
+        for name in _names(positive[0]) if positive else ("",):
+            by_leaf[name].append((number, rule))
     for number, rule in enumerate(document.rules):
-        names = [None, *(_name(leaf) for leaf in _of(rule.condition, "if", "during"))]
-        others = (pair for name in dict.fromkeys(names) for pair in by_leaf[name])
+        # what covers a rule has all the words that the rule has under a key, so any one of them finds it
+        names = ("", *(_names(leaf)[0] for leaf in _of(rule.condition, "if", "during")))
+        others = (pair for name in dict.fromkeys(names) for pair in by_leaf.get(name, ()))
         cover = next((o for n, o in others if n != number and _covers(o, rule, later=n > number)), None)
         if cover is not None:
             yield Finding(
@@ -56,9 +58,12 @@ def _of(condition: Condition, *clauses: str) -> list[_Leaf]:
     return [(leaf, test) for leaf, test in pairs if leaf.clause in clauses]
 
 
-def _name(one: _Leaf) -> str:
+def _names(one: _Leaf) -> list[str]:
+    """Names by which a leaf is found: one for each word, or its text."""
     leaf, test = one
-    return f"{leaf.clause} {test.key}" if isinstance(test, KeyTest) else f"{leaf.clause} {leaf.text}"
+    if isinstance(test, KeyTest):
+        return [f"{leaf.clause} {test.key} {word!r}" for word in test.words]
+    return [f"{leaf.clause} {leaf.text}"]
 
 
 def applies_with(cover: Condition, condition: Condition) -> bool:

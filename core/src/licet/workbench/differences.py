@@ -23,21 +23,22 @@ from licet.workbench import words
 from licet.workbench.access import access
 from licet.workbench.changes import Change, Direction, demands, direction
 from licet.workbench.covering import applies_with, as_strict
-from licet.workbench.effective import Setting, effective
+from licet.workbench.effective import Setting, settings
 
 
 def differences(old: PolicyStack, new: PolicyStack, base: str | None = None) -> tuple[Change, ...]:
     """Every change from `old` to `new`; paths below `base` are shown relative to it."""
     if old.digest == new.digest:
         return ()
+    places = _Places(old, new)
     return (
         *access(old, new, base),
-        *_limits(old, new),
-        *_sandbox(old, new),
-        *_environment(old, new),
-        *_words(old, new),
-        *_modules(old, new),
-        *_tools(old, new),
+        *_limits(old, new, places),
+        *_sandbox(old, new, places),
+        *_environment(old, new, places),
+        *_words(old, new, places),
+        *_modules(old, new, places),
+        *_tools(old, new, places),
         *_rules(old, new),
         *_bounds(old, new),
     )
@@ -48,18 +49,18 @@ class _Places:
 
     def __init__(self, old: PolicyStack, new: PolicyStack) -> None:
         self._settings: list[Mapping[str, Setting]] = [
-            {one.key: one for one in effective(stack).settings} for stack in (new, old)
+            {one.key: one for one in settings(stack)} for stack in (new, old)
         ]
 
     def __call__(self, key: str) -> Position | None:
-        for settings in self._settings:
-            if key in settings and settings[key].stated:
-                return settings[key].stated[0]
+        for known in self._settings:
+            if key in known and known[key].stated:
+                return known[key].stated[0]
         return None
 
 
-def _limits(old: PolicyStack, new: PolicyStack) -> Iterator[Change]:
-    before, after, places = old.limits.stated(), new.limits.stated(), _Places(old, new)
+def _limits(old: PolicyStack, new: PolicyStack, places: _Places) -> Iterator[Change]:
+    before, after = old.limits.stated(), new.limits.stated()
     for name in Limits.model_fields:
         was, now = before.get(name), after.get(name)
         if was == now:
@@ -72,8 +73,7 @@ def _limits(old: PolicyStack, new: PolicyStack) -> Iterator[Change]:
         yield Change(f"limits.{name}", which, text, places(f"limits.{name}"), was, now)
 
 
-def _sandbox(old: PolicyStack, new: PolicyStack) -> Iterator[Change]:
-    places = _Places(old, new)
+def _sandbox(old: PolicyStack, new: PolicyStack, places: _Places) -> Iterator[Change]:
     for control in Control:
         was, now = (stack.requirements.get(control) for stack in (old, new))
         if was != now:
@@ -112,8 +112,7 @@ def _admitted(names: list[str] | None) -> str:
     return "every one" if names is None else words.listed(names)
 
 
-def _environment(old: PolicyStack, new: PolicyStack) -> Iterator[Change]:
-    places = _Places(old, new)
+def _environment(old: PolicyStack, new: PolicyStack, places: _Places) -> Iterator[Change]:
     for name in sorted({*old.environment, *new.environment}):
         was, now = old.environment.get(name), new.environment.get(name)
         where = places(f"env.{name}")
@@ -135,8 +134,7 @@ _STRICT: Mapping[str, tuple[_Read, object]] = {
 """Settings of two words, with the stricter one."""
 
 
-def _words(old: PolicyStack, new: PolicyStack) -> Iterator[Change]:
-    places = _Places(old, new)
+def _words(old: PolicyStack, new: PolicyStack, places: _Places) -> Iterator[Change]:
     for key, (read, strict) in _STRICT.items():
         was, now = read(old), read(new)
         if was != now:
@@ -145,8 +143,7 @@ def _words(old: PolicyStack, new: PolicyStack) -> Iterator[Change]:
             yield Change(key, which, text, places(key), was, now)
 
 
-def _modules(old: PolicyStack, new: PolicyStack) -> Iterator[Change]:
-    places = _Places(old, new)
+def _modules(old: PolicyStack, new: PolicyStack, places: _Places) -> Iterator[Change]:
     for name in sorted(old.denied_modules ^ new.denied_modules):
         key = f"screen.modules.deny.{name}"
         if name in new.denied_modules:
@@ -156,9 +153,8 @@ def _modules(old: PolicyStack, new: PolicyStack) -> Iterator[Change]:
             yield Change(key, "looser", f"the screen lets code import {name}", places(key), True, False)
 
 
-def _tools(old: PolicyStack, new: PolicyStack) -> Iterator[Change]:
+def _tools(old: PolicyStack, new: PolicyStack, places: _Places) -> Iterator[Change]:
     """Signatures; which tools may be called is told by `access`."""
-    places = _Places(old, new)
     for name in {**old.tools, **new.tools}:
         was, now = old.tools.get(name), new.tools.get(name)
         if was == now:
@@ -172,8 +168,9 @@ def _tools(old: PolicyStack, new: PolicyStack) -> Iterator[Change]:
 def _rules(old: PolicyStack, new: PolicyStack) -> Iterator[Change]:
     before, after = _by_id(old), _by_id(new)
     for name in {**before, **after}:
-        olds = [rule for rule in before.get(name, []) if rule.content() not in _contents(after.get(name, []))]
-        news = [rule for rule in after.get(name, []) if rule.content() not in _contents(before.get(name, []))]
+        was_told, is_told = (_contents(found.get(name, [])) for found in (before, after))
+        olds = [rule for rule in before.get(name, []) if rule.content() not in is_told]
+        news = [rule for rule in after.get(name, []) if rule.content() not in was_told]
         for was, now in zip(olds, news, strict=False):
             yield _rule(was, now)
         for gone in olds[len(news) :]:

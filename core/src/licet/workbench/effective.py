@@ -86,7 +86,7 @@ def effective(stack: PolicyStack) -> Effective:
         )
         for role, d in roles
     )
-    return Effective(stack.digest, parts, tuple(_settings(stack)), stack.sealed)
+    return Effective(stack.digest, parts, tuple(settings(stack)), stack.sealed)
 
 
 def place(document: PolicyDocument, *path: str) -> Position:
@@ -97,7 +97,8 @@ def place(document: PolicyDocument, *path: str) -> Position:
     return Position(document.file)
 
 
-def _settings(stack: PolicyStack) -> Iterator[Setting]:
+def settings(stack: PolicyStack) -> Iterator[Setting]:
+    """Every setting of `stack` in force."""
     yield from _limits(stack)
     yield from _sandbox(stack)
     yield from _environment(stack)

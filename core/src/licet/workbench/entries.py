@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from licet.policy import Pattern, PolicyDocument, PolicyStack
 from licet.policy.patterns import Effect
 from licet.policy.rule import Rule
-from licet.request import Intent
+from licet.request import ACTIONS, Intent
 from licet.rules import LANGUAGE, Rules
 from licet.workbench.findings import Finding
-from licet.workbench.samples import entries_of, inside
+from licet.workbench.samples import entries_of, inside, samples
 from licet.workbench.words import STAND_IN
 
 
@@ -76,12 +76,16 @@ def closed(stack: PolicyStack) -> Iterator[Finding]:
     always = tuple(rule for bound in stack.bounds for rule in unconditional(bound))
     rules = Rules.of(stack.applying(always), STAND_IN)
     around: tuple[PolicyDocument | Rule, ...] = (*stack.documents, *always)
+    tools = {name for bound in stack.bounds for name in bound.tools or ()}
+    by_action = {action: entries_of(around, action) for action in ACTIONS}
+    known = {
+        action: samples(found, action, tools if action == "tool" else ())
+        for action, found in by_action.items()
+    }
     for entry in (*stack.root.ask, *stack.root.allow):
-        others = entries_of(around, entry.action)
-        if entry.names_workdir or any(other.names_workdir for other in others):
+        if any(other.names_workdir for other in by_action[entry.action]):
             continue  # which directory that is, only a run can tell
-        listed = (name for bound in stack.bounds for name in bound.tools or () if entry.action == "tool")
-        found = (*inside(entry, others), *(name for name in listed if entry.covers(name)))
+        found = inside(entry, known[entry.action])
         votes = [rules.vote(Intent(entry.action, sample)) for sample in found]
         if all(vote.effect == "deny" for vote in votes):
             whole = next(v for v, sample in zip(votes, found, strict=True) if sample == entry.target)

@@ -13,6 +13,24 @@ from typing import Any, Literal
 from licet.errors import Position
 
 Severity = Literal["error", "warning"]
+Code = Literal[
+    "invalid-policy",
+    "dead-entry",
+    "idle-rule",
+    "shadowed-rule",
+    "impossible-condition",
+    "redundant-entry",
+    "idle-part",
+    "idle-under-bounds",
+    "idle-approval",
+    "ended-rule",
+    "ended-exception",
+    "closed-by-bound",
+    "sealed-entry",
+    "superfluous-bound",
+    "nobody-opens",
+]
+"""What can be found; `docs/reference/policy.md` says what each means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +38,7 @@ class Finding:
     """One thing that is wrong with a policy. `code` is stable; `witness` is a case that shows it."""
 
     severity: Severity
-    code: str
+    code: Code
     where: Position
     message: str
     advice: str

@@ -9,7 +9,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from licet.errors import Position
 from licet.hosts import ANY, PRIVATE, with_meets
@@ -59,10 +59,25 @@ def samples(
     return tuple(sorted(named))
 
 
-def inside(entry: Pattern, entries: Iterable[Pattern]) -> tuple[str | None, ...]:
-    """The samples that `entry` matches, itself among them."""
-    found = samples((entry, *entries), entry.action)
+def inside(entry: Pattern, known: Iterable[str | None]) -> tuple[str | None, ...]:
+    """The samples that `entry` matches, itself among them; `known` are those of all the others."""
+    if entry.target is None:
+        return (None,)
+    found = dict.fromkeys((entry.target, *known, *_shared(entry, known)))
     return tuple(sample for sample in found if entry.covers(sample))
+
+
+def _shared(entry: Pattern, known: Iterable[str | None]) -> Iterator[str]:
+    """What the target of an entry has in common with other samples, and neither names."""
+    assert entry.target is not None
+    for sample in known:
+        if sample is None:
+            continue
+        if entry.action == "network":
+            if (meet := network(entry.target).meet(network(sample))) is not None:
+                yield str(meet)
+        elif entry.action == "tool" and "*" in entry.target:
+            yield from _with_shared_names({entry.target, sample})
 
 
 def _with_shared_names(globs: set[str]) -> set[str]:

@@ -59,7 +59,7 @@ def _refused(problem: InvalidPolicy) -> int:
     from licet.workbench.findings import Finding
 
     where = problem.where or Position("command line")
-    finding = Finding("error", problem.slug, where, problem.message, problem.advice or "")
+    finding = Finding("error", "invalid-policy", where, problem.message, problem.advice or "")
     put_json({"valid": False, "findings": [finding.as_json()]})
     return problem.exit_code
 
