@@ -11,7 +11,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -184,9 +184,12 @@ def decide_call(facts: Facts, stack: PolicyStack, line: int | None = None) -> De
     intent = Intent("tool", call.tool, "declared", line, "call")
     plain = stack.loaded or stack
     applied = applied_to(plain, facts)
-    concerned = tuple(hit for hit in applied.hits if any(e.action == "tool" for e in hit.rule.entries))
+    concerned = tuple(hit for hit in applied.hits if hit.rule.matches_tool(call.tool))
     rules = Rules.of(plain.applying(tuple(hit.rule for hit in concerned)), facts.request.workdir)
     verdict = _verdict(intent, rules.vote(intent))
+    demands: tuple[Approval, ...] = ()
+    if verdict.effect == "ask":
+        demands = tuple(dict.fromkeys((*verdict.demands, *_besides(applied.rules))))
     return Decision(
         effect=verdict.effect,
         verdicts=(verdict,),
@@ -198,7 +201,7 @@ def decide_call(facts: Facts, stack: PolicyStack, line: int | None = None) -> De
         evidence=stack.evidence,
         policy_digest=stack.digest,
         hits=concerned,
-        demands=verdict.demands,
+        demands=demands,
         call=call,
     )
 
@@ -213,8 +216,12 @@ def _demands(verdicts: Iterable[Verdict], stack: PolicyStack) -> tuple[Approval,
     asked = [v.demands for v in verdicts if v.effect == "ask" and v.intent.when == "start"]
     if not asked:
         return ()
-    besides = (rule.approval for rule in stack.hits if rule.approval is not None and not rule.ask)
-    return tuple(dict.fromkeys((*(demand for demands in asked for demand in demands), *besides)))
+    return tuple(dict.fromkeys((*(demand for demands in asked for demand in demands), *_besides(stack.hits))))
+
+
+def _besides(rules: Iterable[Rule]) -> Iterator[Approval]:
+    """What rules that apply demand whoever asks, since they themselves ask about nothing."""
+    return (rule.approval for rule in rules if rule.approval is not None and not rule.ask)
 
 
 def _worst(verdicts: Iterable[Verdict]) -> Effect:

@@ -152,6 +152,9 @@ def _rule(item: object, where: Position, entries: Entries) -> Rule:
             where=where,
             advice=f"give it one of `deny`, `ask`, {', '.join(f'`{key}`' for key in _SETTINGS)}",
         )
+    condition = build_condition(item, file=where.file, engine=_engine, matched=_tools((*deny, *ask)))
+    if condition.reads_args:
+        _refuse_late_settings(item, name, where)
     tests = item.get("tests")
     if tests is not None and not isinstance(tests, Items):
         raise InvalidPolicy("expected a list of tests", where=_at(item, "tests", where))
@@ -160,7 +163,7 @@ def _rule(item: object, where: Position, entries: Entries) -> Rule:
         where=where,
         deny=deny,
         ask=ask,
-        condition=build_condition(item, file=where.file, engine=_engine, matched=_tools((*deny, *ask))),
+        condition=condition,
         limits=settings.limits,
         sandbox=settings.sandbox,
         approval=settings.approval,
@@ -168,6 +171,17 @@ def _rule(item: object, where: Position, entries: Entries) -> Rule:
         source={key: item[key] for key in CONDITIONS if key in item},
         tests=tests,
     )
+
+
+def _refuse_late_settings(item: Fields, name: str, where: Position) -> None:
+    """Settings of a run are settled before it starts, so a rule that waits for a call has no say in them."""
+    for key in ("limits", "sandbox", "audit", *(() if "ask" in item else ("approval",))):
+        if key in item:
+            raise InvalidPolicy(
+                f"`{key}` of the rule `{name}` would come too late: its condition waits for a call",
+                where=_at(item, key, where),
+                advice="put it into a rule of its own, whose condition reads no `args` and no `tool`",
+            )
 
 
 def _entries(item: Fields, effect: Effect, where: Position, entries: Entries) -> tuple[Pattern, ...]:
