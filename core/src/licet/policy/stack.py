@@ -117,9 +117,10 @@ class PolicyStack:
 
     @cached_property
     def evidence(self) -> Evidence:
-        """The strongest evidence that any document or rule asks for; `probed` if none says."""
-        asked = [p.sandbox.evidence for p in self._tightening if p.sandbox.evidence is not None]
-        return max(asked, key=lambda item: item.rank, default=Evidence.probed)
+        """The strongest evidence that any document or rule asks for; a silent root asks for `probed`."""
+        asked = [self.root.sandbox.evidence or Evidence.probed]
+        asked += [p.sandbox.evidence for p in self._tightening[1:] if p.sandbox.evidence is not None]
+        return max(asked, key=lambda item: item.rank)
 
     @cached_property
     def only(self) -> frozenset[str] | None:
