@@ -71,8 +71,9 @@ class Decision:
     denies. `opened` is what a sandbox may open at most, once the decision is allowed or approved. `wanted`
     are the actions that declared or inferred intents need a backend to be able to open. `hits` are the rules
     that apply, `pending` those that wait for the arguments of a call, `demands` all approvals that are needed
-    if `effect` is ask; `besides` is the part of them that comes from rules, whoever asks. `rehearsals` and `ballots` tell what documents that only rehearse, and other deciders
-    said; the ballots count, the rehearsals don't. `call` is what is decided, if that is one call of a tool.
+    if `effect` is ask; `besides` are those that rules add to whatever asks. `rehearsals` and `ballots` tell
+    what documents that only rehearse, and other deciders said; the ballots count, the rehearsals don't.
+    `call` is what is decided, if that is one call of a tool.
     """
 
     effect: Effect
