@@ -71,14 +71,6 @@ class Condition:
             return met
         return both((met, negated(both(test.truth(facts) for test in negative))))
 
-    def truth_before_call(self, facts: Facts) -> Truth:
-        """Whether the rule applies as far as that can be said without a call: what reads one is unknown."""
-        positive, negative = self._split
-        met = both(_before_call(test, facts) for test in positive)
-        if not negative:
-            return met
-        return both((met, negated(both(_before_call(test, facts) for test in negative))))
-
     def trace(self, facts: Facts) -> tuple[LeafAnswer, ...]:
         """What every leaf says, and why."""
         pairs = zip(self.leaves, self.tests, strict=True)
@@ -108,10 +100,6 @@ class Condition:
             tuple(test for leaf, test in pairs if leaf.clause != "unless"),
             tuple(test for leaf, test in pairs if leaf.clause == "unless"),
         )
-
-
-def _before_call(test: Test, facts: Facts) -> Truth:
-    return Truth.unknown if test.reads_call else test.truth(facts)
 
 
 ALWAYS = Condition()

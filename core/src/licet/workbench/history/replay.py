@@ -111,7 +111,7 @@ class Replayer:
         open_ones = tuple(
             Hit(rule, Truth.unknown, ())
             for rule in known.pending
-            if rule.matches_tool(call.tool) and rule.condition.truth_before_call(facts) is not Truth.false
+            if rule.matches_tool(call.tool)
         )
         made = replace(facts, call=CallFacts(call.tool, {}))
         return CallAgain(
