@@ -17,7 +17,7 @@ from licet.record import Entry, Record
 from licet.request import ExecutionRequest, Intent
 from licet.select import Offer
 from licet.testing.strategies import document_of
-from licet.workbench.recounting import exit_code, recounted
+from licet.workbench.history.recounting import exit_code, recounted
 
 HELD = SandboxEnforcementContract(
     **{control: Enforcement(Level.enforced, "kernel", evidence=Evidence.probed) for control in Control}

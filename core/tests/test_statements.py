@@ -5,7 +5,7 @@ import ast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from licet.statements import span_of, without
+from licet.edits.statements import span_of, without
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ from licet.policy.cases import parse_cases
 from licet.policy.truth import Truth, both, negated
 from licet.policy.yaml import load
 from licet.testing.strategies import document_of
-from licet.workbench.asking import ask
-from licet.workbench.coverage import Coverage, Ledger, Shown, _what_failed
-from licet.workbench.junit import to_junit
-from licet.workbench.suites import suites_of
-from licet.workbench.tested import try_suite
-from licet.workbench.trials import try_case
+from licet.workbench.trials.asking import ask
+from licet.workbench.trials.coverage import Coverage, Ledger, Shown, _what_failed
+from licet.workbench.trials.junit import to_junit
+from licet.workbench.trials.suites import suites_of
+from licet.workbench.trials.tested import try_suite
+from licet.workbench.trials.trial import try_case
 
 StackOf = Callable[..., PolicyStack]
 

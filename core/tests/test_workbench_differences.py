@@ -10,7 +10,7 @@ from licet.policy.document import settled
 from licet.request import Limits
 from licet.testing import strategies
 from licet.testing.strategies import document_of
-from licet.workbench.differences import differences
+from licet.workbench.comparison.differences import differences
 
 
 def policy(text: str, *bounds: str, name: str = "B") -> PolicyStack:

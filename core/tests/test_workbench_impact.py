@@ -24,9 +24,9 @@ from licet.policy.facts import Facts
 from licet.policy.truth import Truth
 from licet.record import MemoryLog, Record, from_json
 from licet.screen import VERSION
-from licet.workbench.impact import Impact
-from licet.workbench.recorded import NotReplayable, RecordedRun, restore, runs
-from licet.workbench.replay import Replayer
+from licet.workbench.history.impact import Impact
+from licet.workbench.history.recorded import NotReplayable, RecordedRun, restore, runs
+from licet.workbench.history.replay import Replayer
 
 EVERYTHING = SandboxEnforcementContract(
     **{control.value: Enforcement(Level.enforced, "kernel", "a test") for control in Control}

@@ -9,8 +9,8 @@ from licet.errors import Position
 from licet.policy import PolicyStack
 from licet.policy.cases import parse_cases
 from licet.policy.yaml import load
-from licet.workbench.mutants import count, unnoticed
-from licet.workbench.trials import try_case
+from licet.workbench.trials.mutants import count, unnoticed
+from licet.workbench.trials.trial import try_case
 
 StackOf = Callable[..., PolicyStack]
 

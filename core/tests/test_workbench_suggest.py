@@ -12,8 +12,8 @@ from licet.backend import Access, Descriptor, Host, Language, Outcome, Sandbox, 
 from licet.contract import Control, Enforcement, Level, SandboxEnforcementContract
 from licet.plan import ExecutionPlan
 from licet.record import MemoryLog
-from licet.workbench.recorded import runs
-from licet.workbench.suggest import Suggester, Suggestion
+from licet.workbench.history.recorded import runs
+from licet.workbench.history.suggest import Suggester, Suggestion
 
 EVERYTHING = SandboxEnforcementContract(
     **{control.value: Enforcement(Level.enforced, "kernel", "a test") for control in Control}

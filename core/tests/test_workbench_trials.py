@@ -14,8 +14,8 @@ from licet.policy.cases import KEYS, parse_cases
 from licet.policy.yaml import load
 from licet.rules import SEVERITY
 from licet.testing.strategies import document_of
-from licet.workbench.asking import ask
-from licet.workbench.trials import Trial, rules_of, try_case
+from licet.workbench.trials.asking import ask
+from licet.workbench.trials.trial import Trial, rules_of, try_case
 
 StackOf = Callable[..., PolicyStack]
 

@@ -21,10 +21,10 @@ from licet.prepare import Prepared, decide_on
 from licet.request import ExecutionRequest, Limits, ScreenReport, Subject
 from licet.select import Offer
 from licet.testing import strategies
-from licet.workbench.impact import Impact
-from licet.workbench.recorded import RecordedAccess, RecordedRun
-from licet.workbench.replay import Replayer
-from licet.workbench.suggest import Suggester, Suggestion
+from licet.workbench.history.impact import Impact
+from licet.workbench.history.recorded import RecordedAccess, RecordedRun
+from licet.workbench.history.replay import Replayer
+from licet.workbench.history.suggest import Suggester, Suggestion
 from reference_evaluator import Reference, Want
 
 slow = settings(max_examples=40, deadline=None)

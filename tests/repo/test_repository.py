@@ -14,7 +14,7 @@ import pytest
 from licet import errors, hookspecs
 from licet.backend import Termination
 from licet.contract import Control
-from licet.workbench.findings import Code
+from licet.workbench.lint.findings import Code
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

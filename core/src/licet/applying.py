@@ -4,7 +4,8 @@ Rules this module keeps:
 
 - a rule applies unless it is certain that it doesn't: what is unknown or fails counts as a hit, and the
   trace says so;
-- a rule that reads the arguments of a call waits for one: before that it is pending, neither hit nor missed;
+- a rule that reads the arguments of a call waits for one: before that it is pending, neither hit nor missed,
+  unless the rest of its condition is certainly false already;
 - nothing here does IO: the instant and what the screen saw come in as arguments.
 """
 
@@ -73,9 +74,12 @@ def applied_to(stack: PolicyStack, facts: Facts) -> Applied:
         return NONE_APPLIED
     hits, pending = [], []
     for rule in stack.rulebook.candidates(facts.subject):
-        if facts.call is None and rule.condition.reads_args:
+        truth = rule.condition.truth(facts)
+        if truth is Truth.false:
+            continue
+        if _waits(rule, facts):
             pending.append(rule)
-        elif (truth := rule.condition.truth(facts)) is not Truth.false:
+        else:
             hits.append(Hit(rule, truth, rule.condition.trace(facts)))
     return Applied(tuple(hits), tuple(pending))
 
@@ -83,10 +87,15 @@ def applied_to(stack: PolicyStack, facts: Facts) -> Applied:
 def traced(stack: PolicyStack, facts: Facts) -> Iterator[tuple[Rule, Truth | None, tuple[LeafAnswer, ...]]]:
     """Every rule, hit or missed, with the answer of each leaf; None as truth for one that is pending."""
     for rule in stack.rulebook.rules:
-        if facts.call is None and rule.condition.reads_args:
+        truth = rule.condition.truth(facts)
+        if truth is not Truth.false and _waits(rule, facts):
             yield rule, None, ()
         else:
-            yield rule, rule.condition.truth(facts), rule.condition.trace(facts)
+            yield rule, truth, rule.condition.trace(facts)
+
+
+def _waits(rule: Rule, facts: Facts) -> bool:
+    return facts.call is None and rule.condition.reads_args
 
 
 def canonical(report: ScreenReport, workdir: str) -> ScreenReport:

@@ -12,7 +12,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -76,9 +76,10 @@ class Decision:
     denies. `opened` is what a sandbox may open at most, once the decision is allowed or approved. `wanted`
     are the actions that declared or inferred intents need a backend to be able to open. `hits` are the rules
     that apply, `pending` those that wait for the arguments of a call, `demands` all approvals that are needed
-    if `effect` is ask. `rehearsals` and `ballots` tell what documents that only rehearse, and other deciders
-    said; the ballots count, the rehearsals don't. `call` is what is decided, if that is one call of a tool.
-    `learn` says that what nobody allows was left closed instead of denied.
+    if `effect` is ask; `besides` are those that rules add to whatever asks. `rehearsals` and `ballots` tell
+    what documents that only rehearse, and other deciders said; the ballots count, the rehearsals don't.
+    `call` is what is decided, if that is one call of a tool. `learn` says that what nobody allows was left
+    closed instead of denied.
     """
 
     effect: Effect
@@ -93,6 +94,7 @@ class Decision:
     hits: tuple[Hit, ...] = ()
     pending: tuple[Rule, ...] = ()
     demands: tuple[Approval, ...] = ()
+    besides: tuple[Approval, ...] = ()
     rehearsals: tuple[Rehearsal, ...] = ()
     ballots: tuple[Ballot, ...] = ()
     call: CallFacts | None = None
@@ -126,7 +128,7 @@ def tightened(decision: Decision, ballots: Sequence[Ballot]) -> Decision:
     worst = max(effects, key=SEVERITY.__getitem__)
     demands = decision.demands
     if any(one.effect == "ask" for one in ballots):
-        demands = tuple(dict.fromkeys((*demands, DEFAULT_APPROVAL)))
+        demands = tuple(dict.fromkeys((*demands, DEFAULT_APPROVAL, *decision.besides)))
     return replace(decision, effect=worst, demands=demands, ballots=tuple(ballots))
 
 
@@ -165,6 +167,7 @@ def _decision(
         pending=applied.pending,
         demands=judged.demands,
         learn=judged.learn,
+        besides=_besides(applied.rules),
     )
 
 
@@ -216,9 +219,8 @@ def decide_call(
     concerned = tuple(hit for hit in applied.hits if hit.rule.matches_tool(call.tool))
     rules = Rules.of(plain.applying(tuple(hit.rule for hit in concerned)), facts.request.workdir)
     verdict = _verdict(intent, rules.vote(intent))
-    demands: tuple[Approval, ...] = ()
-    if verdict.effect == "ask":
-        demands = tuple(dict.fromkeys((*verdict.demands, *_besides(applied.rules))))
+    besides = _besides(applied.rules)
+    demands = tuple(dict.fromkeys((*verdict.demands, *besides))) if verdict.effect == "ask" else ()
     return Decision(
         effect=verdict.effect,
         verdicts=(verdict,),
@@ -231,6 +233,7 @@ def decide_call(
         policy_digest=stack.digest,
         hits=concerned,
         demands=demands,
+        besides=besides,
         call=call,
     )
 
@@ -248,9 +251,10 @@ def _demands(verdicts: Iterable[Verdict], stack: PolicyStack) -> tuple[Approval,
     return tuple(dict.fromkeys((*(demand for demands in asked for demand in demands), *_besides(stack.hits))))
 
 
-def _besides(rules: Iterable[Rule]) -> Iterator[Approval]:
+def _besides(rules: Iterable[Rule]) -> tuple[Approval, ...]:
     """What rules that apply demand whoever asks, since they themselves ask about nothing."""
-    return (rule.approval for rule in rules if rule.approval is not None and not rule.ask)
+    demanded = (rule.approval for rule in rules if rule.approval is not None and not rule.ask)
+    return tuple(dict.fromkeys(demanded))
 
 
 def _worst(verdicts: Iterable[Verdict]) -> Effect:

@@ -86,7 +86,9 @@ def decide_on(
     """`prepare`, from where the request is normalised and its code screened."""
     facts = facts_of(request, seen, at)
     applied = applied_to(stack, facts)
-    rehearsed = [_rehearsed(bound, would_be, request, seen, facts) for bound, would_be in stack.rehearsals]
+    rehearsed = [
+        _rehearsed(bound, would_be, request, seen, facts, digest) for bound, would_be in stack.rehearsals
+    ]
     stack = stack.applying(applied.rules)
     request = lowered(request, stack.limits, digest)
     decision = decide(request, stack, seen, applied)
@@ -110,11 +112,19 @@ def decide_on(
 
 
 def _rehearsed(
-    bound: PolicyDocument, stack: PolicyStack, request: NormalizedRequest, seen: ScreenReport, facts: Facts
+    bound: PolicyDocument,
+    stack: PolicyStack,
+    request: NormalizedRequest,
+    seen: ScreenReport,
+    facts: Facts,
+    digest: Digest,
 ) -> _Rehearsed:
     """What would be decided if the rehearsed `bound`, which is in `stack` here, counted."""
+    if bound.screen.modules.deny:
+        seen = screen(request.code, denied_modules=stack.denied_modules)
     applied = applied_to(stack, facts)
     stack = stack.applying(applied.rules)
+    request = lowered(request, stack.limits, digest)
     return _Rehearsed(bound, Rules.of(stack, request.workdir), decide(request, stack, seen, applied))
 
 

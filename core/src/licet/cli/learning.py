@@ -12,15 +12,15 @@ from licet.errors import LicetError
 if TYPE_CHECKING:
     from licet.result import ExecutionResult
     from licet.runtime import Runtime
-    from licet.workbench.suggest import Suggestion
+    from licet.workbench.history.suggest import Suggestion
 
 
 def learned(runtime: Runtime, result: ExecutionResult) -> Suggestion | None:
     """The lines that would give the run `result` what it wanted; None if it was not let to learn."""
     from licet import state
     from licet.cli.policy.suggest import text_of
-    from licet.workbench import recorded
-    from licet.workbench.suggest import Suggester
+    from licet.workbench.history import recorded
+    from licet.workbench.history.suggest import Suggester
 
     if result.audit is None or not runtime.stack.may_learn:
         return None

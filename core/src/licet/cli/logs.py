@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from licet.record import AuditReader
-    from licet.workbench.recorded import RecordedRun
+    from licet.workbench.history.recorded import RecordedRun
 
 
 def readers(directories: Sequence[str], policy: str) -> list[tuple[str, AuditReader]]:
@@ -56,7 +56,7 @@ class Reading:
 
     def runs(self) -> Iterator[RecordedRun]:
         """All runs of all logs, log by log."""
-        from licet.workbench import recorded
+        from licet.workbench.history import recorded
 
         count = 0
         for number, (name, reader) in enumerate(self._logs, 1):

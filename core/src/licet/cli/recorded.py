@@ -40,7 +40,7 @@ def explain_run(run: str, policy: str | None, state: str | None, *, as_json: boo
         AuditUnavailable: the log can't be read.
     """
     from licet.cli.audit import reader_of
-    from licet.workbench.recounting import exit_code, recounted
+    from licet.workbench.history.recounting import exit_code, recounted
 
     reader = reader_of(state, None if state is not None else policy)
     told = recounted(reader.records_of(run.upper()))

@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from licet.contract import Evidence
 from licet.errors import InvalidPolicy, Position
 from licet.policy.cases import Case, parse_cases
 from licet.policy.conditions import Condition
@@ -161,7 +162,7 @@ def _rule(item: object, where: Position, entries: Entries) -> Rule:
         )
     deny, ask = (_entries(item, effect, where, entries) for effect in ("deny", "ask"))
     settings = _settings(item, name, where)
-    if not (deny or ask or settings.model_fields_set):
+    if not (deny or ask or _asks_something(settings)):
         raise InvalidPolicy(
             f"the rule `{name}` does nothing",
             where=where,
@@ -217,8 +218,17 @@ def _settings(item: Fields, name: str, where: Position) -> _Settings:
     return settings
 
 
+def _asks_something(settings: _Settings) -> bool:
+    """Whether any setting says more than its name; an empty `approval` still demands the document's."""
+    sandbox, audit = settings.sandbox, settings.audit
+    stated = (sandbox.evidence, sandbox.only, settings.approval, audit.mode, audit.content)
+    return bool(settings.limits.stated() or sandbox.require) or any(one is not None for one in stated)
+
+
 def _useless(settings: _Settings) -> Iterator[tuple[str, str]]:
     """Settings that could only loosen, or choose."""
+    if settings.sandbox.evidence is Evidence.declared:
+        yield "sandbox.evidence", "a rule can demand `read_back` or `probed`"
     if settings.sandbox.prefer:
         yield "sandbox.prefer", "rank backends at the top of the document; a rule can narrow them by `only`"
     if settings.audit.mode == "best_effort":

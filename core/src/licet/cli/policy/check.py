@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from licet.errors import InvalidPolicy
     from licet.policy import PolicyStack
     from licet.workbench.enforcers import Enforcer
-    from licet.workbench.findings import Finding
+    from licet.workbench.lint.findings import Finding
 
 _SHOWN = 20
 
@@ -56,7 +56,7 @@ def check(file: str, fail_on_warn: bool, as_json: bool) -> int:
 def _refused(problem: InvalidPolicy) -> int:
     from licet.cli.terminal import put_json
     from licet.errors import Position
-    from licet.workbench.findings import Finding
+    from licet.workbench.lint.findings import Finding
 
     where = problem.where or Position("command line")
     finding = Finding("error", "invalid-policy", where, problem.message, problem.advice or "")

@@ -11,7 +11,7 @@ import click
 from licet.cli.policy.stacks import stack_of
 
 if TYPE_CHECKING:
-    from licet.workbench.changes import Change, Direction
+    from licet.workbench.comparison.changes import Change, Direction
 
 _ORDER: tuple[Direction, ...] = ("looser", "other", "tighter")
 
@@ -29,7 +29,7 @@ def diff(old: str, new: str, as_json: bool) -> int:
     Exit codes: 0 the same · 1 different · 2 invalid.
     """
     from licet.cli.terminal import Card, put_json, put_table, show_card
-    from licet.workbench.differences import differences
+    from licet.workbench.comparison.differences import differences
 
     before, after = stack_of(old), stack_of(new)
     found = sorted(

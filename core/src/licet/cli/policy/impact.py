@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from licet.workbench.impact import Impact, Kinds
-    from licet.workbench.tally import Tally
+    from licet.workbench.history.impact import Impact, Kinds
+    from licet.workbench.history.tally import Tally
 
 _SHOWN = 5
 
@@ -38,7 +38,7 @@ def impact(new: str, logs: tuple[str, ...], as_json: bool) -> int:
     from licet.cli.terminal import put_json
     from licet.runtime import Runtime
     from licet.screen import VERSION
-    from licet.workbench.impact import Impact
+    from licet.workbench.history.impact import Impact
 
     with Runtime.from_policy(new) as runtime:
         found = Impact(runtime.stack, runtime.offers(), VERSION)

@@ -12,8 +12,8 @@ from licet.errors import UsageError
 if TYPE_CHECKING:
     from licet.policy import PolicyStack
     from licet.record import AuditReader
-    from licet.workbench.recorded import RecordedRun
-    from licet.workbench.suggest import Line, Suggestion
+    from licet.workbench.history.recorded import RecordedRun
+    from licet.workbench.history.suggest import Line, Suggestion
 
 _SHOWN = 10
 
@@ -50,7 +50,7 @@ def suggest(run: str | None, policy: str, logs: tuple[str, ...], directory_after
     from licet.cli.logs import Reading, readers
     from licet.cli.terminal import put_json
     from licet.runtime import Runtime
-    from licet.workbench.suggest import Suggester
+    from licet.workbench.history.suggest import Suggester
 
     with Runtime.from_policy(policy) as runtime:
         found = Suggester(
@@ -131,7 +131,7 @@ def as_document(found: Suggestion, name: str) -> dict[str, Any]:
 
 def _one(named: Sequence[tuple[str, AuditReader]], run: str) -> list[RecordedRun]:
     """The one run that `run` names, in whichever log it is."""
-    from licet.workbench import recorded
+    from licet.workbench.history import recorded
 
     found = []
     problem: UsageError | None = None

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from licet.cli.terminal import Tone
     from licet.policy import PolicyStack
     from licet.policy.cases import Case
-    from licet.workbench.coverage import Coverage
-    from licet.workbench.suites import Suite
-    from licet.workbench.tested import Tested
-    from licet.workbench.trials import Trial
+    from licet.workbench.trials.coverage import Coverage
+    from licet.workbench.trials.suites import Suite
+    from licet.workbench.trials.tested import Tested
+    from licet.workbench.trials.trial import Trial
 
 _MOST_SHOWN = 20  # outcomes that are not covered, of one policy
 
@@ -58,7 +58,7 @@ def test(
 
     Exit codes: 0 good · 1 a test failed, or too little is covered · 2 invalid.
     """
-    from licet.workbench.suites import suites_of
+    from licet.workbench.trials.suites import suites_of
 
     if words is not None and (min_coverage is not None or mutate):
         option = "--mutate" if mutate else "--min-coverage"
@@ -84,7 +84,7 @@ def test(
 
 def _tried(loaded: Sequence[tuple[Suite, PolicyStack]], words: str | None) -> list[Tested]:
     from licet.cli.steps import Steps
-    from licet.workbench.tested import try_suite
+    from licet.workbench.trials.tested import try_suite
 
     picked = _picking(words)
     total = sum(map(picked, (case for suite, stack in loaded for case in suite.cases(stack))))
@@ -100,7 +100,7 @@ def _tried(loaded: Sequence[tuple[Suite, PolicyStack]], words: str | None) -> li
 
 def _mutated(tested: Sequence[Tested]) -> list[Tested]:
     from licet.cli.steps import Steps
-    from licet.workbench.mutants import count, unnoticed
+    from licet.workbench.trials.mutants import count, unnoticed
 
     with Steps("changes tried", sum(count(one.stack) for one in tested)) as steps:
         return [replace(one, unnoticed=unnoticed(one.stack, one.trials, steps.step)) for one in tested]
@@ -112,7 +112,7 @@ def _picking(words: str | None) -> Callable[[Case], bool]:
 
 
 def _write(file: Path, tested: Sequence[Tested]) -> None:
-    from licet.workbench.junit import to_junit
+    from licet.workbench.trials.junit import to_junit
 
     document = to_junit([(_near(one.policy), one.trials) for one in tested])
     try:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from licet.policy import MANAGED, PolicyStack
 from licet.policy.cases import Case
-from licet.workbench.coverage import Coverage, Ledger
-from licet.workbench.mutants import Mutant
-from licet.workbench.suites import Suite
-from licet.workbench.trials import Trial, try_case
+from licet.workbench.trials.coverage import Coverage, Ledger
+from licet.workbench.trials.mutants import Mutant
+from licet.workbench.trials.suites import Suite
+from licet.workbench.trials.trial import Trial, try_case
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,7 +20,7 @@ from licet.policy.facts import Facts
 from licet.policy.leaves import Test
 from licet.policy.rule import Rule
 from licet.policy.truth import Truth, negated
-from licet.workbench.trials import Trial, try_case
+from licet.workbench.trials.trial import Trial, try_case
 
 
 @dataclass(frozen=True, slots=True)

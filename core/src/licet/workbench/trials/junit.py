@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from licet.output import escape
-from licet.workbench.trials import Trial
+from licet.workbench.trials.trial import Trial
 
 
 def to_junit(suites: Sequence[tuple[str, Sequence[Trial]]]) -> bytes:

@@ -17,13 +17,13 @@ from functools import cached_property
 from licet.contract import Control
 from licet.decide import Verdict
 from licet.edits import Asked, Edit
+from licet.edits.statements import span_of
 from licet.policy.patterns import Effect, canonical_target
 from licet.prepare import Prepared
+from licet.repair.waiting import releases, shown
 from licet.request import Intent
 from licet.rules import SEVERITY, Rules, includes
 from licet.select import Candidate
-from licet.statements import span_of
-from licet.waiting import releases, shown
 
 _MOST_PARTS = 20
 _LANGUAGE = ("syntax", "module", "builtin")

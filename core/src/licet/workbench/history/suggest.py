@@ -27,11 +27,11 @@ from licet.policy.yaml import load
 from licet.request import Action, Intent
 from licet.rules import Rules
 from licet.select import Candidate, Offer
-from licet.workbench.recorded import NotReplayable, RecordedRun
-from licet.workbench.replay import Replayer, nearest
-from licet.workbench.tally import Tally
-from licet.workbench.wants import Forbidden, Want, Wants, wants_of
-from licet.workbench.yamltext import NotEditable, with_allowed
+from licet.workbench.history.recorded import NotReplayable, RecordedRun
+from licet.workbench.history.replay import Replayer, nearest
+from licet.workbench.history.tally import Tally
+from licet.workbench.history.wants import Forbidden, Want, Wants, wants_of
+from licet.workbench.history.yamltext import NotEditable, with_allowed
 
 MOST_CASES = 10_000
 """How many different runs are tried again under what is suggested."""

@@ -21,7 +21,7 @@ from licet.policy.rule import Rule
 from licet.request import ACTIONS, DEFAULT_LIMITS, Action, Intent
 from licet.rules import Rules
 from licet.units import show_limit
-from licet.workbench.findings import Finding
+from licet.workbench.lint.findings import Finding
 from licet.workbench.samples import EVERYTHING, entries_of, inside, samples
 from licet.workbench.words import STAND_IN, listed
 

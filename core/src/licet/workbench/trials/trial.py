@@ -23,7 +23,7 @@ from licet.policy.cases import Case
 from licet.policy.expectations import Wish
 from licet.policy.parts import Approval
 from licet.policy.rule import Rule
-from licet.workbench.asking import Answer, ask, beside_of, canonical
+from licet.workbench.trials.asking import Answer, ask, beside_of, canonical
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from licet.prepare import Prepared
 from licet.request import Action
 from licet.requirements import openable
 from licet.select import Offer, Selection, select
-from licet.workbench.findings import Finding
+from licet.workbench.lint.findings import Finding
 from licet.workbench.words import STAND_IN, listed
 
 _OPENABLE: tuple[Action, ...] = ("read", "write", "network", "shell", "tool")

@@ -22,7 +22,7 @@ from licet.policy.conditions import Leaf
 from licet.policy.rule import Rule
 from licet.policy.truth import Truth
 from licet.rules import answer_of_root, by_entry
-from licet.workbench.asking import Answer
+from licet.workbench.trials.asking import Answer
 
 Outcome = Literal["hit", "miss", "true", "false", "decided"]
 

@@ -18,7 +18,7 @@ from licet.policy import PolicyStack
 from licet.request import ACTIONS, TARGETLESS, Action, Intent
 from licet.rules import Rules, Vote, includes
 from licet.workbench import words
-from licet.workbench.changes import Change, Direction, turn_of_demands
+from licet.workbench.comparison.changes import Change, Direction, turn_of_demands
 from licet.workbench.samples import entries_of, samples
 
 _ACT: Mapping[Action, tuple[str, str]] = {

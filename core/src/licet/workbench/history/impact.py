@@ -23,9 +23,9 @@ from licet.policy.parts import Approval
 from licet.prepare import Prepared
 from licet.request import Action
 from licet.select import Offer, Selection
-from licet.workbench.recorded import NotReplayable, RecordedAccess, RecordedCall, RecordedRun
-from licet.workbench.replay import Outcome, Replayer, nearest, outcome_of
-from licet.workbench.tally import Tally
+from licet.workbench.history.recorded import NotReplayable, RecordedAccess, RecordedCall, RecordedRun
+from licet.workbench.history.replay import Outcome, Replayer, nearest, outcome_of
+from licet.workbench.history.tally import Tally
 
 MOST_EXAMPLES = 3
 _DAY = timedelta(days=1)

@@ -31,7 +31,7 @@ from licet.policy.leaves import KeyTest
 from licet.policy.truth import Truth
 from licet.prepare import Prepared, decide_on
 from licet.select import Candidate, Offer, Selection
-from licet.workbench.recorded import NotReplayable, RecordedCall, RecordedRun, restore
+from licet.workbench.history.recorded import NotReplayable, RecordedCall, RecordedRun, restore
 
 Outcome = Literal["allowed", "asks", "unrunnable", "denied"]
 _MOST_KEPT = 1024

@@ -23,7 +23,7 @@ from licet.policy.leaves import PROPERTY, DuringTest, KeyTest, MomentTest, Test,
 from licet.policy.rule import Rule
 from licet.policy.truth import Truth, both, certain, negated
 from licet.request import Subject
-from licet.workbench.findings import Finding
+from licet.workbench.lint.findings import Finding
 from licet.workbench.words import condition as in_words
 
 _MOST = 50_000

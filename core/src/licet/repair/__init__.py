@@ -18,15 +18,15 @@ from itertools import count
 from typing import Protocol
 
 from licet.account import Account
-from licet.blockers import Blocker, blockers
 from licet.digests import no_digest
 from licet.edits import Asked, Edit, applied, told
 from licet.errors import AuditUnavailable, LicetError
 from licet.normalize import Digest
-from licet.others import others
 from licet.policy import PolicyStack
 from licet.policy.patterns import Effect
 from licet.prepare import Prepared
+from licet.repair.blockers import Blocker, blockers
+from licet.repair.others import others
 from licet.report import Explanation, Repair, repairs_of_code
 from licet.request import ExecutionRequest
 

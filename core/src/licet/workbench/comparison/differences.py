@@ -20,10 +20,10 @@ from licet.policy.stack import digest_of
 from licet.request import Limits
 from licet.units import show_limit
 from licet.workbench import words
-from licet.workbench.access import access
-from licet.workbench.changes import Change, Direction, demands, direction
-from licet.workbench.covering import applies_with, as_strict
+from licet.workbench.comparison.access import access
+from licet.workbench.comparison.changes import Change, Direction, demands, direction
 from licet.workbench.effective import Setting, settings
+from licet.workbench.lint.covering import applies_with, as_strict
 
 
 def differences(old: PolicyStack, new: PolicyStack, base: str | None = None) -> tuple[Change, ...]:

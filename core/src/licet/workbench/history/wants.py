@@ -17,9 +17,9 @@ from licet.prepare import Prepared
 from licet.request import TARGETLESS, Action, Intent
 from licet.rules import LANGUAGE, Rules
 from licet.screen import VIOLATIONS
-from licet.workbench.impact import access_target, is_opened
-from licet.workbench.recorded import RecordedCall, RecordedRun
-from licet.workbench.replay import Replayer
+from licet.workbench.history.impact import access_target, is_opened
+from licet.workbench.history.recorded import RecordedCall, RecordedRun
+from licet.workbench.history.replay import Replayer
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from licet.policy.conditions import Condition, Leaf
 from licet.policy.leaves import KeyTest, Test
 from licet.policy.parts import Approval
 from licet.policy.rule import Rule
-from licet.workbench.findings import Finding
+from licet.workbench.lint.findings import Finding
 
 Demanding = Callable[[Approval | None, Approval | None], bool]
 _Leaf = tuple[Leaf, Test]

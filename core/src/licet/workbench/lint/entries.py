@@ -17,7 +17,7 @@ from licet.policy.patterns import Effect
 from licet.policy.rule import Rule
 from licet.request import ACTIONS, Intent
 from licet.rules import LANGUAGE, Rules
-from licet.workbench.findings import Finding
+from licet.workbench.lint.findings import Finding
 from licet.workbench.samples import entries_of, inside, samples
 from licet.workbench.words import STAND_IN
 

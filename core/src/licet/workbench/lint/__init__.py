@@ -14,8 +14,8 @@ from datetime import datetime
 from licet.policy import PolicyDocument, PolicyStack
 from licet.prepare import Prepared
 from licet.select import Offer
-from licet.workbench import biting, bounds, conditions, covering, entries, reach
-from licet.workbench.findings import Finding, in_order
+from licet.workbench.lint import biting, bounds, conditions, covering, entries, reach
+from licet.workbench.lint.findings import Finding, in_order
 
 
 def lint(

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from licet.edits.statements import without
 from licet.request import Action, ExecutionRequest, Intent, Limits
-from licet.statements import without
 
 EditKind = Literal[
     "remove_line",

@@ -15,7 +15,7 @@ from licet.errors import Position
 from licet.policy import PolicyDocument, PolicyStack
 from licet.request import ACTIONS, Intent
 from licet.rules import SEVERITY, Rules
-from licet.workbench.findings import Finding
+from licet.workbench.lint.findings import Finding
 from licet.workbench.samples import EVERYTHING, entries_of, samples
 from licet.workbench.words import STAND_IN
 
