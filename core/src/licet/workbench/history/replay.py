@@ -109,9 +109,7 @@ class Replayer:
         plain = prepared.stack.loaded or prepared.stack
         known = applied_to(plain, facts)
         open_ones = tuple(
-            Hit(rule, Truth.unknown, ())
-            for rule in known.pending
-            if rule.matches_tool(call.tool)
+            Hit(rule, Truth.unknown, ()) for rule in known.pending if rule.matches_tool(call.tool)
         )
         made = replace(facts, call=CallFacts(call.tool, {}))
         return CallAgain(
