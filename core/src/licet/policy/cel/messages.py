@@ -49,7 +49,7 @@ def _explain(words: str, signature: Signature | None, calls: bool) -> tuple[str,
         return f"`{match[1]}` is no field of {shown}", nearest(match[1], known)
     if match := _NAME.search(words):
         name = match[1]
-        if name in CALL_VARIABLES and not calls:
+        if name.partition(".")[0] in CALL_VARIABLES and not calls:
             return (
                 f"`{name}` is known only where a tool is called",
                 "read it in a rule about tools, such as `ask: tool NAME`",
