@@ -275,7 +275,8 @@ def test_who_asks_says_what_it_demands(stack_of: StackOf) -> None:
         stack_of(
             "allow: [read .]\nask: [read ./a]\napproval: {count: 2}\n"
             "rules:\n  - {id: r, ask: read ., approval: {from: [x]}}\n  - {id: s, ask: read .}\n"
-            "  - {id: t, ask: write ., approval: {count: 9}}\n  - {id: u, deny: shell, approval: {count: 8}}\n"
+            "  - {id: t, ask: write ., approval: {count: 9}}\n"
+            "  - {id: u, deny: shell, approval: {count: 8}}\n"
         )
     )
     demands = Rules.of(stack, "/w").vote(READ).demands
