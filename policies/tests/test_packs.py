@@ -212,7 +212,7 @@ def test_a_team_can_not_loosen_the_regulated_pack(tmp_path: Path) -> None:
     stack = within(
         tmp_path,
         "regulated",
-        "allow: [read /, write /, network any, shell, tool find_order]\n"
+        "allow: [read /, write /, network any, network private, shell, tool find_order]\n"
         "limits: {wall_time: 1h, tool_calls: 5000}\n"
         "screen: {mode: report}\n"
         "sandbox: {evidence: declared}\n"
@@ -233,6 +233,7 @@ def test_a_team_can_not_loosen_the_regulated_pack(tmp_path: Path) -> None:
         "shell": "deny",
         ABOVE: "allow",  # the pack says nothing of reading: that is the team's to answer for
     }
+    assert effects(asked(stack, "network 10.1.2.3:5432")) == {"run": "allow", "network 10.1.2.3:5432": "deny"}
     assert [demand.count for demand in asked(stack, HOST).decision.demands] == [2]
     assert answer_to_call(asked(stack, tools={"find_order": len}), "find_order") == "allow"
 

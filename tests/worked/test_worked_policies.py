@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -38,6 +39,10 @@ def source(may_pass: frozenset[str] = MAY_PASS) -> PolicySource:
     return PolicySource(licet_policy_packs(), Path("/no-such-directory/policy.d"), may_pass.__contains__)
 
 
+def takes_all(**given: Any) -> None:
+    """A tool that fits every declaration."""
+
+
 @cache
 def policy(name: str) -> PolicyStack:
     return load_stack(FOLDER / f"{name}.yaml", source())
@@ -66,9 +71,14 @@ def asked(
     **fields: Any,
 ) -> Prepared:
     """Decide on a request that lists `intents`, or none at all: then all that is allowed is open."""
+    request = ExecutionRequest(code=code, intents=intents or None, subject=subject, **fields)
+    return decided(policy(name), request, at, offers)
+
+
+def decided(stack: PolicyStack, request: ExecutionRequest, at: str, offers: Sequence[Offer] = ()) -> Prepared:
     return prepare(
-        ExecutionRequest(code=code, intents=intents or None, subject=subject, **fields),
-        policy(name),
+        request,
+        stack,
         offers,
         at=datetime.fromisoformat(at),
         directory=str(FOLDER),
@@ -88,7 +98,7 @@ def running(name: str, **fields: Any) -> str:
 
 
 def call(name: str, tool: str, _for: Subject = NOBODY, _at: str = WEDNESDAY, /, **args: Any) -> Decision:
-    prepared = asked(name, subject=_for, at=_at, tools={tool: len})
+    prepared = asked(name, subject=_for, at=_at, tools={tool: takes_all})
     return decide_call(
         replace(prepared.facts, call=CallFacts(tool, args, prepared.stack.tools.get(tool))), prepared.stack
     )
@@ -282,7 +292,7 @@ def test_the_other_tools_are_called_freely_and_no_sixth_one_is() -> None:
 
 
 def test_before_a_call_its_rules_are_pending() -> None:
-    decision = asked("five-tools", tools={"refund": len}).decision
+    decision = asked("five-tools", tools={"refund": takes_all}).decision
     assert decision.effect == "allow"
     assert [rule.id for rule in decision.pending] == [
         "big-refund",
@@ -482,3 +492,21 @@ def test_the_freeze_its_exception_and_its_waiver(at: str, developer: str, migrat
 
 def test_the_levels_named_here_are_those_of_the_contract() -> None:
     assert set(walls(asked("ci-job", subject=job("main"))).values()) == {Level.enforced.value}
+
+
+def test_the_freeze_as_a_text_on_the_page_says_what_the_page_says(tmp_path: Path) -> None:
+    (rule,) = re.findall(r"```yaml\n(- id: weekend-freeze\n.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    file = tmp_path / "freeze.yaml"
+    file.write_text("licet: 1\nrules:\n" + rule)
+    stack = load_stack(file, source())
+
+    def effect(subject: Subject, at: str) -> str:
+        return decided(stack, ExecutionRequest(code="1", subject=subject), at).decision.effect
+
+    assert effect(DEVELOPER, "2026-03-07T12:00:00+01:00") == "deny"
+    assert effect(MIGRATION, "2026-03-07T12:00:00+01:00") == "allow"
+    assert effect(MIGRATION, "2026-02-28T12:00:00+01:00") == "allow"  # in which it is not quite the same
+    assert effect(MIGRATION, "2026-03-14T12:00:00+01:00") == "deny"
+    assert effect(ON_CALL, "2026-03-14T12:00:00+01:00") == "allow"
+    assert effect(NOBODY, "2026-03-14T12:00:00+01:00") == "deny"
+    assert effect(NOBODY, WEDNESDAY) == "allow"

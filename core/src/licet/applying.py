@@ -11,7 +11,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -61,7 +61,7 @@ def facts_of(request: NormalizedRequest, report: ScreenReport, at: datetime) -> 
             tools=tuple(sorted(request.tools)),
             metadata=request.metadata,
             limits=request.limits,
-            intents=(*(request.intents or ()), *inferred(report.intents, request.workdir)),
+            intents=(*(request.intents or ()), *canonical(report, request.workdir).intents),
             narrows=request.intents is not None,
             modules=tuple(sorted(report.needs.modules)),
         ),
@@ -98,8 +98,14 @@ def _waits(rule: Rule, facts: Facts) -> bool:
     return facts.call is None and rule.condition.reads_args
 
 
-def inferred(intents: Sequence[Intent], workdir: str) -> Iterable[Intent]:
-    """Inferred intents in canonical form; a target that can't be made canonical counts as unknown."""
+def canonical(report: ScreenReport, workdir: str) -> ScreenReport:
+    """What the screen saw, its targets in canonical form; one that has none counts as unknown."""
+    if report.canonical:
+        return report
+    return replace(report, intents=tuple(_canonical(report.intents, workdir)), canonical=True)
+
+
+def _canonical(intents: Iterable[Intent], workdir: str) -> Iterator[Intent]:
     for intent in intents:
         try:
             target = (

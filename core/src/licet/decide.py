@@ -6,6 +6,7 @@ Rules this module keeps:
 - violations of form always deny; violations that the screen saw deny under `screen: {mode: refuse}`;
 - rules tighten: those that apply come in with the stack, and votes of other deciders are only ever added;
 - nothing here does IO: findings of the screen and the votes of deciders come in as arguments;
+- a run that learns is denied nothing by the root's silence: what nobody allows stays closed, and is told;
 - equal decisions are one decision, so that what follows from it alone can be kept with it.
 """
 
@@ -16,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from licet.applying import NONE_APPLIED, Applied, Hit, applied_to, inferred
+from licet.applying import NONE_APPLIED, Applied, Hit, applied_to, canonical
 from licet.contract import Control, Evidence, Level
 from licet.opening import opened
 from licet.plan import Opened
@@ -31,13 +32,17 @@ from licet.rules import LANGUAGE, SEVERITY, By, Rules, Vote, includes
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer for one intent; `demands` are the approvals that an intent needs which is asked about."""
+    """The answer for one intent; `demands` are the approvals that an intent needs which is asked about.
+
+    `omitted` says that only the silence of the root denies it.
+    """
 
     intent: Intent
     effect: Effect
     by: tuple[By, ...]
     reason: str
     demands: tuple[Approval, ...] = ()
+    omitted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,8 @@ class Decision:
     that apply, `pending` those that wait for the arguments of a call, `demands` all approvals that are needed
     if `effect` is ask; `besides` are those that rules add to whatever asks. `rehearsals` and `ballots` tell
     what documents that only rehearse, and other deciders said; the ballots count, the rehearsals don't.
-    `call` is what is decided, if that is one call of a tool.
+    `call` is what is decided, if that is one call of a tool. `learn` says that what nobody allows was left
+    closed instead of denied.
     """
 
     effect: Effect
@@ -92,6 +98,7 @@ class Decision:
     rehearsals: tuple[Rehearsal, ...] = ()
     ballots: tuple[Ballot, ...] = ()
     call: CallFacts | None = None
+    learn: bool = False
 
 
 def decide(
@@ -104,10 +111,13 @@ def decide(
 
     `stack` has the rules in it that `applied` names.
     """
-    seen = tuple(inferred(report.intents, request.workdir))
+    seen = canonical(report, request.workdir).intents
+    learn = request.learn and stack.may_learn
     # entries that name the working directory are resolved on disk, which can change between two requests
     judge = _judge.__wrapped__ if stack.names_workdir else _judge
-    judged = judge(stack, request.workdir, request.intents, seen, tuple(request.tools), applied.pending)
+    judged = judge(
+        stack, request.workdir, request.intents, seen, tuple(request.tools), applied.pending, learn
+    )
     required = tuple(request.requirements.items())
     return _decision(stack, judged, required, request.violations, report.violations, applied)
 
@@ -129,6 +139,7 @@ class _Judged:
     opened: Opened
     wanted: frozenset[Action]
     demands: tuple[Approval, ...]
+    learn: bool
 
 
 @lru_cache(maxsize=256)
@@ -155,6 +166,7 @@ def _decision(
         hits=applied.hits,
         pending=applied.pending,
         demands=judged.demands,
+        learn=judged.learn,
         besides=_besides(applied.rules),
     )
 
@@ -167,26 +179,43 @@ def _judge(
     seen: tuple[Intent, ...],
     tools: tuple[str, ...],
     pending: tuple[Rule, ...],
+    learn: bool,
 ) -> _Judged:
     """Answer for every intent, and say what that opens; runs of one shape share the answer."""
     rules = Rules.of(stack, workdir)
     verdicts = [_verdict(intent, rules.vote(intent), pending) for intent in (RUN, *(declared or ()))]
     verdicts += [_verdict(intent, _vote_on_inferred(rules, intent, declared), pending) for intent in seen]
+    if learn:
+        verdicts = [_left_closed(verdict) if verdict.omitted else verdict for verdict in verdicts]
     permitted = [verdict.intent for verdict in verdicts if verdict.effect != "deny"]
     openings = opened(rules, permitted, everything=declared is None, tools=tools)
     if declared is None:
         verdicts += _granted(rules, openings, permitted)
     wanted = frozenset(intent.action for intent in permitted if intent.action != "run")
-    return _Judged(_worst(verdicts), tuple(verdicts), openings, wanted, _demands(verdicts, stack))
+    return _Judged(_worst(verdicts), tuple(verdicts), openings, wanted, _demands(verdicts, stack), learn)
 
 
-def decide_call(facts: Facts, stack: PolicyStack, line: int | None = None) -> Decision:
-    """Decide the call of a tool that `facts` hold, at the moment when it happens."""
+def _left_closed(verdict: Verdict) -> Verdict:
+    """A denial by silence, for a run that learns: it is refused when it is accessed, and not before."""
+    return replace(
+        verdict,
+        intent=replace(verdict.intent, when="access"),
+        reason=f"{verdict.reason}; the run learns, so this stays closed and does not stop it",
+    )
+
+
+def decide_call(
+    facts: Facts, stack: PolicyStack, line: int | None = None, applied: Applied | None = None
+) -> Decision:
+    """Decide the call of a tool that `facts` hold, at the moment when it happens.
+
+    `applied` are the rules that apply, where somebody knows that who does not know all of the facts.
+    """
     call = facts.call
     assert call is not None
     intent = Intent("tool", call.tool, "declared", line, "call")
     plain = stack.loaded or stack
-    applied = applied_to(plain, facts)
+    applied = applied or applied_to(plain, facts)
     concerned = tuple(hit for hit in applied.hits if hit.rule.matches_tool(call.tool))
     rules = Rules.of(plain.applying(tuple(hit.rule for hit in concerned)), facts.request.workdir)
     verdict = _verdict(intent, rules.vote(intent))
@@ -244,7 +273,7 @@ def _verdict(intent: Intent, vote: Vote, pending: Sequence[Rule] = ()) -> Verdic
             reason += (
                 f"; {' and '.join(f'`{name}`' for name in waiting)} will look at the arguments of each call"
             )
-    return Verdict(intent, vote.effect, vote.by, reason, vote.demands)
+    return Verdict(intent, vote.effect, vote.by, reason, vote.demands, vote.omitted)
 
 
 def _vote_on_inferred(rules: Rules, intent: Intent, declared: Sequence[Intent] | None) -> Vote:

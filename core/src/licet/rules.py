@@ -12,7 +12,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from licet import paths
 from licet.hosts import with_meets
@@ -43,12 +43,16 @@ class By:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """An answer, what gave it, why, and for one that asks the approvals that it demands."""
+    """An answer, what gave it, why, and for one that asks the approvals that it demands.
+
+    `omitted` says that only the silence of the root denies it.
+    """
 
     effect: Effect
     by: tuple[By, ...]
     reason: str
     demands: tuple[Approval, ...] = ()
+    omitted: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,14 +82,15 @@ class Rules:
         if (seal := self._seal_over(intent)) is not None:
             by = (By(LANGUAGE, 0, f"never grantable: {seal}"),)
             return Vote("deny", by, f"`{seal}` belongs to licet itself and is never opened")
-        answers = [_answer_of_root(self.root, intent)]
+        answers = [answer_of_root(self.root, intent)]
         answers += [answer for bound in self.bounds if (answer := _answer_of_bound(bound, intent))]
-        answers += [answer for rule in self.hits if (answer := _answer_of_rule(rule, intent))]
+        answers += [answer for rule in self.hits if (answer := answer_of_rule(rule, intent))]
         worst = max((answer.effect for answer in answers), key=SEVERITY.__getitem__)
         hits = [answer for answer in answers if answer.effect == worst]
         demands = (demand for hit in hits for demand in hit.demands)
         deciding = tuple(by for hit in hits for by in hit.by)
-        return Vote(worst, deciding, hits[0].reason, tuple(dict.fromkeys(demands)))
+        silent = len(hits) == 1 and hits[0].omitted
+        return Vote(worst, deciding, hits[0].reason, tuple(dict.fromkeys(demands)), silent)
 
     def points(self, action: Action) -> set[str]:
         """Every target at which an answer can change: what entries name or except, and what hosts share."""
@@ -104,7 +109,9 @@ class Rules:
             by = tuple(dict.fromkeys(by for vote in obtainable for by in vote.by))
             return Vote("allow", by, "its target is not known yet: it is decided when it is accessed")
         nothing = (By(self.root.file, 0, f"no `{action}`"),)
-        return Vote("deny", nothing, f"nothing allows `{action}`, whatever its target")
+        parts: tuple[PolicyDocument | Rule, ...] = (*self.documents, *self.hits)
+        closed = any(e.action == action and e.covers(None) for part in parts for e in part.deny)
+        return Vote("deny", nothing, f"nothing allows `{action}`, whatever its target", omitted=not closed)
 
     def _seal_over(self, intent: Intent) -> str | None:
         if intent.action not in ("read", "write") or intent.target is None:
@@ -130,15 +137,17 @@ def includes(outer: Intent, inner: Intent) -> bool:
     return outer.target == inner.target
 
 
-def _answer_of_root(document: PolicyDocument, intent: Intent) -> Vote:
+def answer_of_root(document: PolicyDocument, intent: Intent) -> Vote:
+    """What the entries of a root, bound to a working directory, say of an intent."""
     if (answer := _stated(document, intent)) is not None:
         return answer
     if intent.action == "run":
         return Vote("allow", (), "running is allowed unless something asks or denies")
-    return _omitted(document, intent, "nothing allows it")
+    return replace(_omitted(document, intent, "nothing allows it"), omitted=True)
 
 
-def _answer_of_rule(rule: Rule, intent: Intent) -> Vote | None:
+def answer_of_rule(rule: Rule, intent: Intent) -> Vote | None:
+    """What a rule that applies says of an intent; None if it is about others."""
     groups: tuple[tuple[Effect, tuple[Pattern, ...]], ...] = (("deny", rule.deny), ("ask", rule.ask))
     for effect, entries in groups:
         if any(entry.action == intent.action and entry.covers(intent.target) for entry in entries):

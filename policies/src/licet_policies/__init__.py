@@ -1,1 +1,1 @@
-"""Policy packs as data: `licet:compute`, `licet:nothing`, `licet:trusted`."""
+"""Policy packs as data: `licet:nothing`, `compute`, `data`, `agent`, `regulated` and `trusted`."""

@@ -3,17 +3,17 @@
 Rules this module keeps:
 
 - texts are compared exactly, numbers by value, and never a text with a number or a truth value;
-- what nobody said is unknown: the tenant, a property, and for a subject without an id also its type and its
-  groups; a subject that has an id and no groups is in none;
+- what nobody said is unknown: the tenant (an empty one is none), a property, and for a subject without an
+  id also its type and its groups; a subject that has an id and no groups is in none;
 - an instant is exclusive: at that instant, `before` is over and `after` has begun.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from licet.errors import InvalidPolicy, Position
 from licet.policy.advice import nearest
@@ -54,19 +54,27 @@ class KeyTest:
     key: str
     words: tuple[Word, ...]
     reads_call: bool = False
+    _texts: frozenset[str] = field(init=False, compare=False, repr=False)
+    _reader: Reader = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_texts", frozenset(one for one in self.words if isinstance(one, str)))
+        object.__setattr__(self, "_reader", reader(self.key))
 
     def truth(self, facts: Facts) -> Truth:
         """The answer; unknown where the subject says nothing, or something of another type."""
-        found = said(self.key, facts)
+        found = self._reader(facts.subject, facts.language)
         if found is None:
             return Truth.unknown
+        if not self._texts.isdisjoint(found):
+            return Truth.true
         if self.key == "group":
-            return certain(any(word in found for word in self.words))
+            return Truth.false
         return either(_same(found[0], word) for word in self.words)
 
     def answer(self, facts: Facts) -> tuple[Truth, str]:
         """The answer, and what the subject says."""
-        found, truth = said(self.key, facts), self.truth(facts)
+        found, truth = self._reader(facts.subject, facts.language), self.truth(facts)
         if found is None:
             return truth, f"nobody said the {self.key}"
         if self.key == "group":
@@ -76,23 +84,29 @@ class KeyTest:
         return truth, f"the {self.key} is {_listed(found)}"
 
 
-def said(key: str, facts: Facts) -> tuple[Word, ...] | None:
-    """What a subject, or the request, says under a key of `KEYS`; None where it says nothing."""
-    subject = facts.subject
-    if key.startswith(PROPERTY):
-        value = subject.properties.get(key[len(PROPERTY) :])
-        return None if value is None or _is_nan(value) else (value,)
-    if key == "language":
-        return (facts.language,)
-    if key == "tenant":
-        return None if subject.tenant is None else (subject.tenant,)
-    return None if facts.anonymous else _IDENTITY[key](subject)
+Reader = Callable[[Subject, str], tuple[Word, ...] | None]
+"""What a subject (or the request, in its language) says under one key; None where it says nothing."""
 
 
-_IDENTITY: Mapping[str, Any] = {
-    "group": lambda subject: subject.groups,
-    "subject": lambda subject: (subject.id,),
-    "type": lambda subject: (subject.type,),
+def reader(key: str) -> Reader:
+    """How a key of a mapping is read; the group is the one that has several words, or none."""
+    if not key.startswith(PROPERTY):
+        return _READERS[key]
+    name = key[len(PROPERTY) :]
+
+    def read(subject: Subject, _: str) -> tuple[Word, ...] | None:
+        value = subject.properties.get(name)
+        return None if value is None or value != value else (value,)  # NaN is the one unlike itself
+
+    return read
+
+
+_READERS: Mapping[str, Reader] = {
+    "language": lambda _, language: (language,),
+    "tenant": lambda subject, _: (subject.tenant,) if subject.tenant else None,
+    "group": lambda subject, _: None if subject.id in ANONYMOUS else subject.groups,
+    "subject": lambda subject, _: None if subject.id in ANONYMOUS else (subject.id,),
+    "type": lambda subject, _: None if subject.id in ANONYMOUS else (subject.type,),
 }
 
 
@@ -104,10 +118,6 @@ def _same(found: Word, word: Word) -> Truth:
 
 def _class(word: Word) -> type:
     return float if isinstance(word, (int, float)) and not isinstance(word, bool) else type(word)
-
-
-def _is_nan(value: Word) -> bool:
-    return isinstance(value, float) and math.isnan(value)
 
 
 def _listed(words: tuple[Word, ...]) -> str:
@@ -214,12 +224,7 @@ def index_words(key: str, subject: Subject, language: str = "python") -> frozens
 
     A rule is certainly not met where this is a set that shares nothing with the rule's.
     """
-    value: Any
-    if key.startswith(PROPERTY):
-        value = subject.properties.get(key[len(PROPERTY) :])
-        return frozenset((value,)) if isinstance(value, str) else None
-    if key == "language":
-        return frozenset((language,))
-    if key == "tenant":
-        return None if subject.tenant is None else frozenset((subject.tenant,))
-    return None if subject.id in ANONYMOUS else frozenset(_IDENTITY[key](subject))
+    found = reader(key)(subject, language)
+    if found is None or not all(isinstance(word, str) for word in found):
+        return None
+    return frozenset(word for word in found if isinstance(word, str))

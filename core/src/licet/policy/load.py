@@ -107,6 +107,7 @@ def _load(root: str, source: PolicySource, sealed: Iterable[Path], watch: Watch)
         tuple(reader.sealed),
         tuple(_warnings(document, bounds)),
         rehearsed=tuple(bound for bound in reader.bounds.values() if bound.mode == "dry_run"),
+        managed=tuple(reader.bounds[path].file for path in reader.managed),
         sources=reader.sources,
     )
 
@@ -127,6 +128,7 @@ class _Reader:
         self._watch = watch
         self._contents: dict[Path, bytes] = {}
         self.bounds: dict[Path, PolicyDocument] = {}
+        self.managed: list[Path] = []
         self.sealed: dict[str, None] = {}
         self.sources: dict[str, str] = {}
 
@@ -138,7 +140,9 @@ class _Reader:
         for bound in document.within:
             self._bound(bound, (root,))
         for managed in self._managed():
-            self._bound(Reference(managed, None, Position(str(self._source.managed))), ())
+            reference = Reference(managed, None, Position(str(self._source.managed)))
+            self._bound(reference, ())
+            self.managed.append(self._locate(reference.path, reference.where, reference.base))
         return document
 
     def seal(self, way: tuple[str, tuple[str, ...]]) -> str:

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from licet.contract import Evidence
 from licet.errors import InvalidPolicy, Position
+from licet.policy.cases import Case, parse_cases
 from licet.policy.conditions import Condition
 from licet.policy.conditions import build as build_condition
 from licet.policy.engine import ConditionEngine
@@ -48,7 +49,7 @@ class Rule:
 
     `deny` and `ask` are entries that hold while the rule applies, as are the settings. `approval` is what it
     demands where it asks, and beside every other demand where it only tightens; None demands nothing of its
-    own. `source` is what the author wrote of its conditions, `tests` what was written as its tests.
+    own. `source` is what the author wrote of its conditions, `tests` are cases about it.
     """
 
     id: str
@@ -61,7 +62,7 @@ class Rule:
     approval: Approval | None
     audit: AuditPolicy
     source: Mapping[str, Any]
-    tests: Items | None = None
+    tests: tuple[Case, ...] = ()
 
     @property
     def entries(self) -> tuple[Pattern, ...]:
@@ -110,6 +111,7 @@ def parse_rules(value: object, file: str, entries: Entries) -> tuple[Rule, ...]:
     for item, place in zip(value, value.places, strict=True):
         rule = _rule(item, Position(file, *place), entries)
         refuse_repetition(found.get(rule.id), rule)
+        _refuse_late_settings(item, rule)
         found[rule.id] = rule
     return tuple(found.values())
 
@@ -122,6 +124,19 @@ def refuse_repetition(first: Rule | None, second: Rule) -> None:
             where=second.where,
             advice="give one of them another id",
         )
+
+
+def _refuse_late_settings(item: Fields, rule: Rule) -> None:
+    """Settings of a run are settled before it starts, so a rule that waits for a call has no say in them."""
+    if not rule.condition.reads_args:
+        return
+    for key in ("limits", "sandbox", "audit", *(() if rule.ask else ("approval",))):
+        if key in item:
+            raise InvalidPolicy(
+                f"`{key}` of the rule `{rule.id}` would come too late: its condition waits for a call",
+                where=_at(item, key, rule.where),
+                advice="put it into a rule of its own, whose condition reads no `args` and no `tool`",
+            )
 
 
 def _rule(item: object, where: Position, entries: Entries) -> Rule:
@@ -153,36 +168,25 @@ def _rule(item: object, where: Position, entries: Entries) -> Rule:
             where=where,
             advice=f"give it one of `deny`, `ask`, {', '.join(f'`{key}`' for key in _SETTINGS)}",
         )
-    condition = build_condition(item, file=where.file, engine=_engine, matched=_tools((*deny, *ask)))
-    if condition.reads_args:
-        _refuse_late_settings(item, name, where)
-    tests = item.get("tests")
-    if tests is not None and not isinstance(tests, Items):
-        raise InvalidPolicy("expected a list of tests", where=_at(item, "tests", where))
     return Rule(
         id=name,
         where=where,
         deny=deny,
         ask=ask,
-        condition=condition,
+        condition=build_condition(item, file=where.file, engine=_engine, matched=_tools((*deny, *ask))),
         limits=settings.limits,
         sandbox=settings.sandbox,
         approval=settings.approval,
         audit=settings.audit,
         source={key: item[key] for key in CONDITIONS if key in item},
-        tests=tests,
+        tests=_tests(item, name, where),
     )
 
 
-def _refuse_late_settings(item: Fields, name: str, where: Position) -> None:
-    """Settings of a run are settled before it starts, so a rule that waits for a call has no say in them."""
-    for key in ("limits", "sandbox", "audit", *(() if "ask" in item else ("approval",))):
-        if key in item:
-            raise InvalidPolicy(
-                f"`{key}` of the rule `{name}` would come too late: its condition waits for a call",
-                where=_at(item, key, where),
-                advice="put it into a rule of its own, whose condition reads no `args` and no `tool`",
-            )
+def _tests(item: Fields, name: str, where: Position) -> tuple[Case, ...]:
+    if "tests" not in item:
+        return ()
+    return parse_cases(item["tests"], where.file, _at(item, "tests", where), rule=name)
 
 
 def _entries(item: Fields, effect: Effect, where: Position, entries: Entries) -> tuple[Pattern, ...]:

@@ -9,8 +9,9 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 
 from licet.policy.leaves import index_words
 from licet.policy.rule import Rule
@@ -28,18 +29,29 @@ class Rulebook:
         self.rules = tuple(rules)
         self._always: list[int] = []
         self._by_key: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        shared = Counter(
+            (key, value)
+            for rule in self.rules
+            for key, values in rule.condition.necessary.items()
+            for value in values
+        )
         for number, rule in enumerate(self.rules):
-            self._file(number, rule)
+            self._file(number, rule, shared)
 
-    def _file(self, number: int, rule: Rule) -> None:
-        """Put a rule where its most selective equality leads."""
-        keys = rule.condition.necessary
-        if not keys:
+    def _file(self, number: int, rule: Rule, shared: Mapping[tuple[str, str], int]) -> None:
+        """Put a rule where its most selective equality leads: that which the fewest rules share."""
+        necessary = rule.condition.necessary
+        if not necessary:
             self._always.append(number)
             return
-        key, values = min(keys.items(), key=lambda item: (len(item[1]), item[0]))
-        for value in values:
+        key = min(necessary, key=lambda key: (sum(shared[key, value] for value in necessary[key]), key))
+        for value in necessary[key]:
             self._by_key[key][value].append(number)
+
+    @cached_property
+    def about_calls(self) -> tuple[Rule, ...]:
+        """The rules that read the arguments of a call."""
+        return tuple(rule for rule in self.rules if rule.condition.reads_args)
 
     def __bool__(self) -> bool:
         return bool(self.rules)

@@ -15,7 +15,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -86,6 +86,13 @@ class Signature:
     """The parameters of one tool, in order."""
 
     parameters: tuple[Parameter, ...] = ()
+    _hash: int = field(default=0, init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash(self.parameters))
+
+    def __hash__(self) -> int:
+        return self._hash  # kept, because every evaluation looks its program up by the signature
 
     @property
     def types(self) -> dict[str, Type]:

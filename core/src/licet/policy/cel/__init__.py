@@ -60,7 +60,7 @@ class CelEngine:
 
     def __init__(self, library: Any) -> None:
         self._library = library
-        self._reads: set[str] = set()
+        self._reads: frozenset[str] = frozenset()
         number = library.Type("licet.Decimal")
         plain = [library.Type.INT, library.Type.UINT, library.Type.DOUBLE]
         pairs = [(a, b) for a in (number, *plain) for b in (number, *plain)]
@@ -69,7 +69,9 @@ class CelEngine:
             for index, pair in enumerate(pairs)
         ]
         self._evaluation = library.NewEnv(
-            tree_pool(), variables={}, functions=[library.FunctionDecl(tree.ORDER, overloads)]
+            decimal_class().DESCRIPTOR.file.pool,
+            variables={},
+            functions=[library.FunctionDecl(tree.ORDER, overloads)],
         )
         self._literals = _Literals(library)
 
@@ -86,7 +88,7 @@ class CelEngine:
                 advice="split it into a list of shorter texts",
             )
         parsed, reads = self._check(text, place, scope.calls, None, "")
-        reads_args = any("args." in name for name in reads)
+        reads_args = _reads_args(reads)
         declared = scope.signatures or {}
         compiled = CelText(self, text, place, declared, reads_args or "tool" in reads, reads_args)
         if not reads_args:
@@ -104,7 +106,7 @@ class CelEngine:
         return self._program(*self._check(text, place, True, signature, tool))
 
     def _program(self, parsed: Any, reads: set[str]) -> Any:
-        self._reads |= reads
+        self._reads = self._reads | reads  # a new value, since another thread may be reading the old one
         return self._evaluation.deserialize(tree.write(parsed))
 
     def _check(
@@ -117,13 +119,6 @@ class CelEngine:
         except (RuntimeError, TypeError) as problem:
             line, column, message, advice = messages.compile_error(str(problem), signature, calls)
             raise InvalidPolicy(_of(tool) + message, where=place.at(line, column), advice=advice) from None
-        kind = checked.return_type().name()
-        if kind != "BOOL" and not (kind == "DYN" and calls and signature is None):
-            raise InvalidPolicy(
-                f"{_of(tool)}a condition is true or false, found the type {messages.type_name(kind)}",
-                where=place.start,
-                advice="compare it with something",
-            )
         offsets: Mapping[int, int] = {}
         try:
             whole = tree.read(checked.serialize())
@@ -134,21 +129,29 @@ class CelEngine:
         except tree.Refused as problem:
             where = place.at(*_line_column(text, offsets.get(problem.node, 0)))
             raise InvalidPolicy(_of(tool) + problem.message, where=where, advice=problem.advice) from None
+        kind = checked.return_type().name()
+        later = signature is None and _reads_args(flattening.reads)  # then `args` has no type yet
+        if kind != "BOOL" and not (kind == "DYN" and later):
+            raise InvalidPolicy(
+                f"{_of(tool)}a condition is true or false, found the type {messages.type_name(kind)}",
+                where=place.start,
+                advice="compare it with something",
+            )
         return whole, flattening.reads
 
     def activation(self, facts: Facts, signature: Signature | None) -> tuple[Any, Bound]:
         """The variables of these facts, made once for all texts."""
-        key = ("cel", signature, len(self._reads))
+        wanted = self._reads
+        key = ("cel", signature, len(wanted))
         found: tuple[Any, Bound] | None = facts.derived.get(key)
         if found is None:
-            bound = bind(facts, signature, frozenset(self._reads))
+            bound = bind(facts, signature, wanted)
             found = facts.derived[key] = (self._evaluation.Activation(dict(bound.variables)), bound)
         return found
 
 
-def tree_pool() -> Any:
-    """The descriptors that evaluation needs: those of decimals."""
-    return decimal_class().DESCRIPTOR.file.pool
+def _reads_args(reads: set[str]) -> bool:
+    return any(name.removeprefix("has ").startswith("args.") for name in reads)
 
 
 @dataclass(frozen=True, slots=True)

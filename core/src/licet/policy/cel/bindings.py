@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from licet import hosts
 from licet.policy.cel.schema import LIMITS, REQUEST, SUBJECT
-from licet.policy.cel.values import Unreadable, typed
+from licet.policy.cel.values import MAX_ITEMS, Unreadable, text, typed
 from licet.policy.facts import Facts
 from licet.policy.signatures import Signature, Type
-from licet.request import Intent
+from licet.request import Action, Intent
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def bind(facts: Facts, signature: Signature | None, wanted: Collection[str]) -> 
             variables[name] = there
         elif value is not _ABSENT:
             try:
-                variables[name] = typed(value, kind)
+                variables[name] = _intents(value) if name == "request.intents" else typed(value, kind)
             except Unreadable as problem:
                 unreadable[name] = str(problem)
             except Exception:  # a value may be an object of any class, and do anything when it is read
@@ -58,7 +59,7 @@ _Found = tuple[bool, Any, Type] | None
 
 def _subject(facts: Facts, _: Signature | None, name: str) -> _Found:
     value = getattr(facts.subject, name)
-    hidden = value is None or (facts.anonymous and name in ("id", "type", "groups"))
+    hidden = value is None or value == "" or (facts.anonymous and name in ("id", "type", "groups"))
     return not hidden and _is_something(value), _ABSENT if hidden else value, SUBJECT[name]
 
 
@@ -68,8 +69,6 @@ def _request(facts: Facts, _: Signature | None, name: str) -> _Found:
         value = getattr(facts.request.limits, limit)
         return value is not None, _ABSENT if value is None else value, LIMITS[limit]
     value = getattr(facts.request, name)
-    if name == "intents":
-        return bool(value), [_intent(one) for one in value], Type("list", Type("map"))
     return _is_something(value), value, REQUEST[name]
 
 
@@ -96,38 +95,31 @@ _ROOTS: Mapping[str, Callable[[Facts, Signature | None, str], _Found]] = {
 }
 
 
-def _intent(intent: Intent) -> dict[str, Any]:
-    known: dict[str, Any] = {
-        "action": intent.action,
-        "target": intent.target,
-        "source": intent.source,
-        "when": intent.when,
-        "line": intent.line,
-        **_PARTS.get(intent.action, _nothing)(intent.target),
-    }
-    return {name: value for name, value in known.items() if value is not None}
+def _intents(intents: tuple[Intent, ...]) -> list[dict[str, Any]]:
+    if len(intents) > MAX_ITEMS:
+        raise Unreadable(f"it holds more than {MAX_ITEMS} items")
+    return [_intent(one.action, one.target, one.source, one.when, one.line) for one in intents]
 
 
-def _nothing(_: str | None) -> dict[str, Any]:
-    return {}
+@lru_cache(maxsize=4096)
+def _intent(action: Action, target: str | None, source: str, when: str, line: int | None) -> dict[str, Any]:
+    """One intent as a map, without what is not known; shared, and read by the library alone."""
+    known: dict[str, Any] = {"action": action, "source": source, "when": when}
+    if line is not None:
+        known["line"] = line
+    if target is not None:
+        known["target"] = text(target)
+        known |= _parts(action, target)
+    return known
 
 
-def _path(target: str | None) -> dict[str, Any]:
-    return {"path": target}
-
-
-def _endpoint(target: str | None) -> dict[str, Any]:
-    if target is None:
+def _parts(action: Action, target: str) -> dict[str, Any]:
+    if action in ("read", "write"):
+        return {"path": target}
+    if action != "network":
         return {}
     try:
         found = hosts.endpoint(target, patterns=True, port_optional=True)
     except ValueError:
         return {}
-    return {"host": found.host, "port": found.port}
-
-
-_PARTS: Mapping[str, Callable[[str | None], dict[str, Any]]] = {
-    "read": _path,
-    "write": _path,
-    "network": _endpoint,
-}
+    return {"host": found.host} if found.port is None else {"host": found.host, "port": found.port}

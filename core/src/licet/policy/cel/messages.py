@@ -34,10 +34,12 @@ def compile_error(text: str, signature: Signature | None, calls: bool) -> tuple[
     """Line and column (1-based, in characters), message and advice of a refusal by the compiler."""
     match = _ERROR.search(text)
     if match is None:
-        if "recursion limit" in text:
+        if "recursion" in text:
             return 1, 1, "the condition is nested too deep", "split it into a list of shorter texts"
         return 1, 1, _one_line(text), None
     line, column, words = int(match[1]), int(match[2]), match[3].removesuffix(" [INVALID_ARGUMENT]")
+    if (name := _NAME.search(words)) and (dot := name[1].rfind(".")) > 0:
+        column = max(1, column - dot)  # of `a.b.c` it tells the last dot, and nobody knows `a`
     return line, column, *_explain(words, signature, calls)
 
 
@@ -48,8 +50,8 @@ def _explain(words: str, signature: Signature | None, calls: bool) -> tuple[str,
         shown = f"`{path}`" if path in _PATHS.values() else path
         return f"`{match[1]}` is no field of {shown}", nearest(match[1], known)
     if match := _NAME.search(words):
-        name = match[1]
-        if name.partition(".")[0] in CALL_VARIABLES and not calls:
+        name = match[1].partition(".")[0]
+        if name in CALL_VARIABLES and not calls:
             return (
                 f"`{name}` is known only where a tool is called",
                 "read it in a rule about tools, such as `ask: tool NAME`",
@@ -95,7 +97,10 @@ _FAILURES = {
     "out of range": "a number in it grows too large",
     "divide by zero": "it divides by zero",
     "modulus by zero": "it divides by zero",
-    "index out of bounds": "a list in it is shorter",
+    "index error": "a list in it is shorter",
+    "convert": "a text in it can't be converted",
+    "conversion": "a text in it can't be converted",
+    "non-message": "a value in it has no fields",
 }
 
 

@@ -66,7 +66,8 @@ def typed(value: object, kind: Type) -> Any:
     Raises:
         Unreadable: it is of another type, or CEL would read it as another value.
     """
-    return _typed(value, kind, _Budget(), 0)
+    reader = _READERS.get(kind.kind)
+    return reader(value, kind) if reader is not None else _typed(value, kind, _Budget(), 0)
 
 
 def _typed(value: object, kind: Type, budget: _Budget, depth: int) -> Any:
@@ -107,10 +108,11 @@ def text(value: str) -> str:
         raise Unreadable(f"it is a text of more than {MAX_TEXT} characters")
     if "\0" in value:
         raise Unreadable("it is a text with a NUL character")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise Unreadable("it is a text with a lone surrogate") from None
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise Unreadable("it is a text with a lone surrogate") from None
     return str.__str__(value)
 
 
@@ -154,7 +156,7 @@ def _fraction(value: object, kind: Type) -> Any:
         raise Unreadable(f"it is a number of more than {MAX_DIGITS} digits")
     if isinstance(value, Decimal) and len(value.as_tuple().digits) > MAX_DIGITS:
         raise Unreadable(f"it is a number of more than {MAX_DIGITS} digits")
-    if isinstance(value, (float, Decimal)) and value != value:
+    if value.is_nan() if isinstance(value, Decimal) else math.isnan(value):
         raise Unreadable("it is not a number")
     if isinstance(value, float):
         return float(value)
