@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from licet.applying import NONE_APPLIED, applied_to, facts_of, inferred, traced
+from licet.applying import NONE_APPLIED, applied_to, canonical, facts_of, traced
 from licet.policy import PolicyStack
 from licet.policy.facts import CallFacts, Facts
 from licet.policy.rulebook import Rulebook
@@ -199,4 +199,6 @@ def test_facts_are_what_the_stages_before_made(normalized: Normalized) -> None:
 
 def test_an_inferred_target_that_is_none_is_unknown() -> None:
     seen = [Intent("read", "a\0b", "inferred"), Intent("network", "x.com", "inferred"), Intent("read", None)]
-    assert [(i.target, i.source) for i in inferred(seen, "/w")] == [(None, "inferred")] * 3
+    report = canonical(ScreenReport(intents=tuple(seen)), "/w")
+    assert [(intent.target, intent.source) for intent in report.intents] == [(None, "inferred")] * 3
+    assert canonical(report, "/elsewhere") is report

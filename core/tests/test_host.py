@@ -7,9 +7,10 @@ from typing import Any, cast
 
 import pytest
 from licet.backend import Reply, Termination, ToolCall
+from licet.calling import signature_of
 from licet.contract import SandboxEnforcementContract
 from licet.decide import Ballot, Decision
-from licet.host import RunHost, signature_of
+from licet.host import RunHost
 from licet.plan import ExecutionPlan, Opened
 from licet.policy import PolicyStack
 from licet.prepare import Deciders, prepare

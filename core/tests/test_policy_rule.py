@@ -125,8 +125,18 @@ def problem_of(rules: str) -> tuple[str, str, str | None]:
             "`x.com` names no port; write `x.com:443`",
             None,
         ),
-        ("rules: [{id: a, deny: run, tests: {}}]", "p.yaml:2:28", "expected a list of tests", None),
-        ("rules: [{id: a, deny: run, tests: three}]", "p.yaml:2:28", "expected a list of tests", None),
+        (
+            "rules: [{id: a, deny: run, tests: {}}]",
+            "p.yaml:2:28",
+            "`tests` is a list of cases, found `{}`",
+            None,
+        ),
+        (
+            "rules: [{id: a, deny: run, tests: three}]",
+            "p.yaml:2:28",
+            "`tests` is a list of cases, found `three`",
+            None,
+        ),
         (
             "rules: [{id: a, limits: {memori: 1}}]",
             "p.yaml:2:26",
@@ -163,8 +173,8 @@ def test_what_is_wrong_is_told_with_its_place(
 @pytest.mark.parametrize("entries", ["deny: run", "ask: [tool pay, run]", "limits: {memory: 1}"])
 def test_only_rules_about_tools_alone_read_calls(text: str, entries: str) -> None:
     where, message, advice = problem_of(f"rules: [{{id: a, {entries}, {text}}}]")
-    name = "tool" if "tool ==" in text else "args.amount"
-    column = len(f"rules: [{{id: a, {entries}, {text.partition(' ')[0]} ") + (1 if name == "tool" else 5)
+    name = "tool" if "tool ==" in text else "args"
+    column = len(f"rules: [{{id: a, {entries}, {text.partition(' ')[0]} ") + 1
     assert (where, message) == (f"p.yaml:2:{column}", f"`{name}` is known only where a tool is called")
     assert advice == "read it in a rule about tools, such as `ask: tool NAME`"
 
@@ -190,7 +200,7 @@ def test_a_rule_is_read_whole() -> None:
         "    limits: {memory: 1MiB}\n"
         "    sandbox: {require: {timeout: partial}, evidence: read_back, only: [b]}\n"
         "    approval: {count: 2, from: [finance]}\n    audit: {mode: required, content: digest}\n"
-        "    tests: [{expect: deny}]\n",
+        "    tests: [{run: true, expect: deny}]\n",
         "p.yaml",
         "/p",
     ).rules
@@ -210,7 +220,7 @@ def test_a_rule_is_read_whole() -> None:
     assert rule.approval is not None
     assert (rule.approval.count, rule.approval.sources, rule.approval.expires) == (2, ("finance",), 1800.0)
     assert (rule.audit.mode, rule.audit.content) == ("required", "digest")
-    assert rule.tests == [{"expect": "deny"}]
+    assert [case.expect.effect for case in rule.tests] == ["deny"]
     assert rule.source == {"if": {"tenant": "acme"}, "unless": [{"group": "oncall"}]}
 
 
@@ -257,7 +267,7 @@ def test_workdir_in_a_rule_is_the_directory_of_the_run() -> None:
         ("deny: run, sandbox: {only: [a]}", "deny: run, sandbox: {only: [b]}", False),
         ("ask: run, approval: {count: 1}", "ask: run, approval: {count: 2}", False),
         ("deny: run, audit: {mode: required}", "deny: run, audit: {content: digest}", False),
-        ("deny: run, tests: [{expect: deny}]", "deny: run", True),
+        ("deny: run, tests: [{run: true, expect: deny}]", "deny: run", True),
     ],
 )
 def test_the_digest_is_of_what_a_rule_decides(stack_of: StackOf, one: str, other: str, same: bool) -> None:

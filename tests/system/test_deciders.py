@@ -1,4 +1,4 @@
-"""A decider by somebody else: it votes beside the policy, by a name that is not its own, and only tightens."""
+"""A decider by somebody else: it votes beside the policy, by a name that licet gives it."""
 
 from __future__ import annotations
 
