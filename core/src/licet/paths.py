@@ -122,7 +122,7 @@ def canonical(path: str, *, base: str, resolve: Resolve = resolve_links) -> str:
     if _WINDOWS:
         drives.check(path)
         return path if path == "/" else drives.spell(resolve(os.path.join(base, path)))  # noqa: PTH118
-    resolved = resolve(os.path.join(base, path))  # noqa: PTH118
+    resolved = resolve(path if path.startswith("/") else f"{base.rstrip('/')}/{path}")
     _check_lengths(resolved)
     _refuse_magic(resolved)
     return resolved if resolved == "/" else resolved.rstrip("/")

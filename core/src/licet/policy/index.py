@@ -176,10 +176,12 @@ class EntryIndex:
         if target is None or self._action in TARGETLESS:
             return list(range(len(self._entries)))
         if self._action == "network":
-            return sorted(self._hosts.around(network(target)))
-        if self._action == "tool":
-            return sorted(self._tools.candidates(target))
-        return sorted(self._paths.around(target))
+            found = self._hosts.around(network(target))
+        elif self._action == "tool":
+            found = list(self._tools.candidates(target))
+        else:
+            found = self._paths.around(target)
+        return sorted(found) if len(found) > 1 else found
 
     def _near(self, target: str) -> list[int]:
         """The places of all that may share anything with `target`, in order."""

@@ -97,7 +97,8 @@ class _Group:
         self._index = EntryIndex(action, [entry for _, entry in numbered])
 
     def covering(self, target: str | None) -> tuple[int, ...]:
-        return tuple([self._numbers[place] for place in self._index.covering_places(target)])
+        numbers = self._numbers
+        return tuple([numbers[place] for place in self._index.covering_places(target)])
 
     def touching(self, target: str) -> Iterator[tuple[int, Pattern]]:
         places = self._index.touching_places(target)

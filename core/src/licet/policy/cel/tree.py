@@ -124,6 +124,8 @@ def joined(forms: Sequence[bytes]) -> bytes:
     for form in forms:
         parsed = classes["Parsed"].FromString(classes["Any"].FromString(form).value)
         whole.expr.list.elements.append(parsed.expr)
+    for number, node in enumerate(walk(whole.expr), 1):  # each text counts its own nodes from one
+        node.id = number
     return write(whole)
 
 
