@@ -145,7 +145,7 @@ def test_an_entry_inside_licets_own_state_opens_nothing(stack_of: StackOf) -> No
             "sandbox: {require: {timeout: partial}}",
             "`require timeout`: it is required as enforced already",
         ),
-        ("sandbox: {evidence: declared}", "`evidence`: probed is asked for already"),
+        ("sandbox: {evidence: probed}", "`evidence`: probed is asked for already"),
         ("sandbox: {only: [a, b, c]}", "`only`: only a and b is admitted already"),
         ("audit: {mode: required}", "`audit.mode`: it is required already"),
         ("audit: {content: digest}", "`audit.content`: it is digest already"),

@@ -12,7 +12,7 @@ from licet.policy.document import RESERVED
 from licet.policy.yaml import load
 from licet.testing import strategies
 from licet.testing.strategies import document_of
-from licet.workbench.schema import EDITOR_LINE, FILE_NAME, schema
+from licet.workbench.schema import EDITOR_LINE, FILE_NAME, schema, schema_of_tests
 
 ROOT = Path(__file__).parents[2]
 VALIDATOR = Draft202012Validator(schema())
@@ -76,6 +76,31 @@ def test_every_policy_of_this_repository_is_valid(path: Path) -> None:
         assert problems(text) == []
 
 
+TESTS = [path for path in ROOT.glob("**/*.test.yaml") if ".venv" not in path.parts]
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: path.name)
+def test_every_file_of_tests_is_valid(path: Path) -> None:
+    found = Draft202012Validator(schema_of_tests()).iter_errors(load(path.read_bytes(), path.name))
+    assert [error.message for error in found] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tests: [{run: true, expect: allow}]",
+        "policy: p.yaml\ntests: []",
+        "policy: p.yaml\ntests: [{run: true}]",
+        "policy: p.yaml\ntests: [{expect: allow}]",
+        "policy: p.yaml\ntests: [{run: true, expect: alow}]",
+        "policy: p.yaml\ntests: [{run: true, expect: allow, subjekt: {}}]",
+        "policy: p.yaml\ngiven: {expect: allow}\ntests: [{run: true, expect: allow}]",
+    ],
+)
+def test_a_broken_file_of_tests_is_marked(text: str) -> None:
+    assert list(Draft202012Validator(schema_of_tests()).iter_errors(load(text.encode(), "f")))
+
+
 def test_every_policy_in_the_docs_is_valid() -> None:
     page = (ROOT / "docs/reference/policy.md").read_text("utf-8")
     blocks = [one for one in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if one.startswith("licet: 1")]
@@ -121,6 +146,8 @@ def test_whatever_loads_is_valid(policy: strategies.Policy) -> None:
         "licet: 1\nrules: [{id: a, deny: run, during: {days: [caturday], zone: UTC}}]",
         "licet: 1\nrules: [{id: a, deny: run, during: {hours: 9-17, zone: UTC}}]",
         "licet: 1\nmode: shadow",
+        "licet: 1\nrules: [{id: a, deny: run, tests: [{run: true, expct: deny}]}]",
+        "licet: 1\nrules: [{id: a, deny: run, tests: [{rule: a, run: true, expect: deny}]}]",
         *(f"licet: 1\n{key}: x" for key in RESERVED),
         "licet: 1\nfile: x",
         "licet: 1\nplaces: {}",
@@ -139,7 +166,7 @@ def test_nothing_in_the_schema_is_open_by_omission() -> None:
         return [*found, part] if isinstance(part, dict) and part.get("type") == "object" else found
 
     open_ones = [one for one in objects(schema()) if "additionalProperties" not in one]
-    assert open_ones == [{"type": "object"}]  # cases of `tests`, which their own reader knows
+    assert open_ones == []
 
 
 def test_the_line_for_editors_names_no_place_of_this_machine() -> None:

@@ -71,14 +71,6 @@ class Condition:
             return met
         return both((met, negated(both(test.truth(facts) for test in negative))))
 
-    def truth_before_call(self, facts: Facts) -> Truth:
-        """Whether the rule applies as far as that can be said without a call: what reads one is unknown."""
-        positive, negative = self._split
-        met = both(_before_call(test, facts) for test in positive)
-        if not negative:
-            return met
-        return both((met, negated(both(_before_call(test, facts) for test in negative))))
-
     def trace(self, facts: Facts) -> tuple[LeafAnswer, ...]:
         """What every leaf says, and why."""
         pairs = zip(self.leaves, self.tests, strict=True)
@@ -115,10 +107,6 @@ def _as_written(value: object) -> str:
     if isinstance(value, str):
         return value if resolved(value) is value else f"'{value}'"
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _before_call(test: Test, facts: Facts) -> Truth:
-    return Truth.unknown if test.reads_call else test.truth(facts)
 
 
 ALWAYS = Condition()

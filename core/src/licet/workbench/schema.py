@@ -30,6 +30,7 @@ from licet.policy.signatures import KINDS
 from licet.request import DEFAULT_LIMITS, Limits
 from licet.requirements import LIMIT_CONTROLS
 from licet.units import show_limit
+from licet.workbench.case_schema import case, circumstances
 from licet.workbench.words import listed
 
 Schema = dict[str, Any]
@@ -57,6 +58,18 @@ def schema() -> Schema:
         "title": "licet policy",
         "description": "Decides whether code that nobody reviewed may run; see `licet policy check`.",
         **_object(_properties(PolicyDocument, _DOCUMENT), required=["licet"]),
+        "$defs": _definitions(),
+    }
+
+
+def schema_of_tests() -> Schema:
+    """That of files of tests, `*.test.yaml`."""
+    cases = {"type": "array", "items": case(in_rule=False), "minItems": 1}
+    given = _object(circumstances(), description="Circumstances of every case that does not state its own.")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "tests of a licet policy",
+        **_object({"policy": _FILE, "given": given, "tests": cases}, required=["policy", "tests"]),
         "$defs": _definitions(),
     }
 
@@ -253,7 +266,7 @@ def _rule() -> Schema:
         "audit": _ref("audit"),
         "tests": {
             "type": "array",
-            "items": {"type": "object"},
+            "items": case(in_rule=True),
             "description": "Cases that `licet policy test` tries.",
         },
     }

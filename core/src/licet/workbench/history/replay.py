@@ -109,9 +109,7 @@ class Replayer:
         plain = prepared.stack.loaded or prepared.stack
         known = applied_to(plain, facts)
         open_ones = tuple(
-            Hit(rule, Truth.unknown, ())
-            for rule in known.pending
-            if rule.matches_tool(call.tool) and rule.condition.truth_before_call(facts) is not Truth.false
+            Hit(rule, Truth.unknown, ()) for rule in known.pending if rule.matches_tool(call.tool)
         )
         made = replace(facts, call=CallFacts(call.tool, {}))
         return CallAgain(
