@@ -209,15 +209,31 @@ def decide_call(
 ) -> Decision:
     """Decide the call of a tool that `facts` hold, at the moment when it happens.
 
-    `applied` are the rules that apply, where somebody knows that who does not know all of the facts.
+    `applied` are the rules that apply, where somebody knows that who does not know all of the facts; then
+    nothing is rehearsed.
     """
+    plain = stack.loaded or stack
+    if applied is not None:
+        return _called(facts, plain, line, applied)
+    decided = _called(facts, plain, line, applied_to(plain, facts))
+    if not plain.rehearsals:
+        return decided
+    rehearsals = []
+    for bound, stack_with_it in plain.rehearsals:
+        would_be = _called(facts, stack_with_it, line, applied_to(stack_with_it, facts))
+        differing = would_be.verdicts if would_be.effect != decided.effect else ()
+        own = tuple(hit for hit in would_be.hits if any(hit.rule is rule for rule in bound.rules))
+        rehearsals.append(Rehearsal(bound.file, would_be.effect, differing, own))
+    return replace(decided, rehearsals=tuple(rehearsals))
+
+
+def _called(facts: Facts, stack: PolicyStack, line: int | None, applied: Applied) -> Decision:
+    """The decision on one call, under a stack to which no rules are added yet."""
     call = facts.call
     assert call is not None
     intent = Intent("tool", call.tool, "declared", line, "call")
-    plain = stack.loaded or stack
-    applied = applied or applied_to(plain, facts)
     concerned = tuple(hit for hit in applied.hits if hit.rule.matches_tool(call.tool))
-    rules = Rules.of(plain.applying(tuple(hit.rule for hit in concerned)), facts.request.workdir)
+    rules = Rules.of(stack.applying(tuple(hit.rule for hit in concerned)), facts.request.workdir)
     verdict = _verdict(intent, rules.vote(intent))
     besides = _besides(applied.rules)
     demands = tuple(dict.fromkeys((*verdict.demands, *besides))) if verdict.effect == "ask" else ()

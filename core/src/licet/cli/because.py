@@ -27,6 +27,18 @@ def rows(told: Mapping[str, Any], *, everything: bool = False) -> Iterable[Row]:
     yield from of_rules(told["rules"], everything=everything)
     yield from of_ballots(told["ballots"])
     yield from of_rehearsals(told["rehearsals"])
+    yield from of_enforcers(told.get("enforced", ()))
+
+
+def of_enforcers(enforced: Sequence[Mapping[str, Any]]) -> Iterable[Row]:
+    """Who keeps which settings; a record has none of it."""
+    kept: dict[str, dict[str, None]] = {}
+    for one in enforced:
+        kept.setdefault(one["who"], {})[one["setting"]] = None
+    label = "kept by"
+    for who, settings in kept.items():
+        yield label, f"{who}: {', '.join(settings)}"
+        label = ""
 
 
 def of_rules(rules: Sequence[Mapping[str, Any]], *, everything: bool = False) -> Iterable[Row]:

@@ -17,13 +17,13 @@ Rules this module keeps:
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from licet import paths
 from licet.errors import InvalidPolicy, Position
+from licet.machine import administrators_directory
 from licet.output import bounded
 from licet.policy.document import PolicyDocument, build, join, settled
 from licet.policy.patterns import Pattern
@@ -32,11 +32,7 @@ from licet.policy.stack import PolicyStack
 from licet.policy.watch import Watch
 from licet.policy.yaml import load
 
-MANAGED = (
-    Path(os.environ.get("PROGRAMDATA", r"C:\ProgramData")) / "licet" / "policy.d"
-    if sys.platform == "win32"
-    else Path("/etc/licet/policy.d")
-)
+MANAGED = administrators_directory() / "policy.d"
 """Where an administrator's bounds live; every `*.yaml` in it bounds every policy."""
 
 MAX_DOCUMENTS = 100
@@ -226,13 +222,14 @@ class _Reader:
                 where=where,
                 advice="ask the administrator of this machine; nothing runs without them",
             ) from None
-        if misnamed := [name for name in names if name.endswith(".yml")]:
+        read = [name for name in names if name.endswith(".yaml")]
+        if misnamed := [n for n in names if n.lower().endswith((".yaml", ".yml")) and n not in read]:
             raise InvalidPolicy(
                 f"`{misnamed[0]}` would never be read, since managed policies end in `.yaml`",
                 where=where,
                 advice="have the administrator of this machine rename it",
             )
-        return [str(directory / name) for name in names if name.endswith(".yaml")]
+        return [str(directory / name) for name in read]
 
     def _locate(self, name: str, asked_at: Position, base: str | None) -> Path:
         """The file that `name` ends at; it is sealed from here on.

@@ -13,9 +13,9 @@ from licet.cli.nearby import near
 from licet.cli.policy.stacks import plain_run, runtime_of
 
 if TYPE_CHECKING:
+    from licet.enforcers import Enforcer
     from licet.errors import InvalidPolicy
     from licet.policy import PolicyStack
-    from licet.workbench.enforcers import Enforcer
     from licet.workbench.lint.findings import Finding
 
 _SHOWN = 20
@@ -32,8 +32,8 @@ def check(file: str, fail_on_warn: bool, as_json: bool) -> int:
     conditions that nothing meets, superfluous bounds, entries that no enabled backend opens.
     Exit codes: 0 good · 1 warnings, with --fail-on-warn · 2 invalid.
     """
+    from licet.enforcers import enforcers
     from licet.errors import InvalidPolicy
-    from licet.workbench.enforcers import enforcers
     from licet.workbench.lint import lint
 
     try:
@@ -46,7 +46,7 @@ def check(file: str, fail_on_warn: bool, as_json: bool) -> int:
     findings = lint(runtime.stack, datetime.now(UTC), plain, runtime.offers())
     broken = any(one.severity == "error" for one in findings)
     code = 2 if broken else 1 if findings and fail_on_warn else 0
-    held = enforcers(plain)
+    held = enforcers(plain.stack, plain.decision, plain.request.limits, plain.selection.chosen)
     if as_json:
         _put_json(runtime.stack, findings, held, plain.selection.backend, valid=not broken)
     else:
