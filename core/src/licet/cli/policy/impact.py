@@ -34,7 +34,8 @@ def impact(new: str, logs: tuple[str, ...], as_json: bool) -> int:
     \b
     Exit codes: 0 nothing changes · 1 something changes · 2 usage or invalid policy · 7 a log can't be read
     """
-    from licet.cli.logs import Reading, readers
+    from licet.cli.nearby import nearby
+from licet.cli.logs import Reading, readers
     from licet.cli.terminal import put_json
     from licet.runtime import Runtime
     from licet.screen import VERSION
@@ -82,7 +83,7 @@ def _rows(title: str, kinds: Kinds) -> Iterable[tuple[str, str, str, str, str]]:
         examples = [one.run_id for one in kind.examples]
         head = (title, name.removeprefix("call ").removeprefix("access "), str(kind.count))
         for reason, count in reasons:
-            yield (*head, f"{count} × {reason}", examples.pop(0) if examples else "")
+            yield (*head, f"{count} × {nearby(reason)}", examples.pop(0) if examples else "")
             head = ("", "", "")
         whom = _few(kind.subjects)
         if kind.tenants.total:
