@@ -8,8 +8,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from licet.decide import Ballot, Decision
 from licet.errors import AuditUnavailable, InvalidPolicy
 from licet.plugins import GROUP, Plugins
+from licet.request import NormalizedRequest
 from licet.settings import Settings
 from licet.state import StateDirectory
 
@@ -192,3 +194,75 @@ def test_the_standard_set_is_found_by_entry_points() -> None:
     assert {"compute", "nothing", "trusted"} <= made.packs().keys()
     assert {"monty", "controlled_process"} <= {backend.describe().name for backend in made.backends()}
     assert made.problems == []
+
+
+# Deciders
+
+REQUEST = cast("NormalizedRequest", SimpleNamespace(code="1"))
+DECISION = cast("Decision", SimpleNamespace(effect="allow"))
+
+
+def decider(body: str, arguments: str = "request, decision") -> str:
+    imports = "from licet.hookspecs import hookimpl\nfrom licet.decide import Ballot\n"
+    return f"{imports}@hookimpl\ndef licet_decide({arguments}):\n    {body}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "votes"),
+    [
+        ("return [Ballot('me', 'deny', 'no', 'sha256:1')]", [("deny", "no", "sha256:1")]),
+        (
+            "return (Ballot('', 'ask', 'who?'), Ballot('', None, ''))",
+            [("ask", "who?", None), (None, "", None)],
+        ),
+        ("return []", []),
+        ("return None", []),
+        ("yield Ballot('', 'deny', 'late')", [("deny", "late", None)]),
+        ("return [Ballot('', 'deny', 'x' * 600)]", [("deny", "x" * 499 + "…", None)]),
+    ],
+)
+def test_a_decider_votes_under_the_name_it_is_enabled_by(
+    plugins: Made, body: str, votes: list[tuple[str | None, str, str | None]]
+) -> None:
+    ballots = plugins(other=decider(body)).ballots(REQUEST, DECISION)
+    assert [(one.effect, one.reason, one.policy_digest) for one in ballots] == votes
+    assert {one.decider for one in ballots} <= {"other"}
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("raise OSError('no answer')", "OSError: no answer"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("return 'deny'", "TypeError: it voted `d`, which is no ballot"),
+        ("return 3", "TypeError: 'int' object is not iterable"),
+        ("return Ballot('', 'deny', '')", "TypeError: 'Ballot' object is not iterable"),
+        ("return [('ask', 'x')]", "TypeError: it voted `('ask', 'x')`, which is no ballot"),
+        ("return [Ballot('', 'allow', '')]", "TypeError: it voted `Ballot(decider='', effect='allow', "),
+        ("return [Ballot('', 'ask', None)]", "TypeError: it voted `Ballot(decider='', effect='ask', "),
+        ("return [Ballot('', None, '', b'x')]", "TypeError: it voted `Ballot(decider='', effect=None, "),
+        ("yield Ballot('', None, ''); raise OSError('late')", "OSError: late"),
+    ],
+)
+def test_a_decider_that_fails_votes_to_deny(plugins: Made, body: str, reason: str) -> None:
+    made = plugins(bad=decider(body), good=decider("return [Ballot('', 'ask', 'who?')]"))
+    votes = {one.decider: one for one in made.ballots(REQUEST, DECISION)}
+    assert votes["bad"].effect == "deny"
+    assert votes["bad"].reason.startswith(f"the decider `bad` failed: {reason}")
+    assert votes["good"] == Ballot("good", "ask", "who?")
+
+
+def test_a_decider_takes_what_it_needs(plugins: Made) -> None:
+    made = plugins(
+        none=decider("return [Ballot('', 'ask', 'none')]", ""),
+        one=decider("return [Ballot('', 'ask', decision.effect)]", "decision"),
+        two=decider("return [Ballot('', 'ask', request.code)]", "request, decision"),
+    )
+    assert made.has_deciders
+    votes = {one.decider: one.reason for one in made.ballots(REQUEST, DECISION)}
+    assert votes == {"none": "none", "one": "allow", "two": "1"}
+
+
+def test_without_a_decider_nobody_is_asked(plugins: Made) -> None:
+    made = plugins(a=BACKEND.format(name="one"))
+    assert (made.has_deciders, made.ballots(REQUEST, DECISION)) == (False, ())

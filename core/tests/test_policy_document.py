@@ -269,3 +269,28 @@ def test_whether_a_bound_leaves_anything_of_an_entry(bound: str, entry: str, not
     (root_entry,) = document(f"licet: 1\nallow: ['{entry}']").allow
     read = document(f"licet: 1\n{bound}")
     assert closing(read.deny, (*read.allow, *read.ask))(root_entry) == nothing
+
+
+def test_every_setting_knows_where_it_stands_and_whose_it_was_before_extends() -> None:
+    mine = document("licet: 1\nname: mine\nlimits: {memory: 1MiB}\nenv:\n  A: x")
+    parent = build(
+        load(b"licet: 1\nname: pack\nlimits: {memory: 2MiB, files: 1MiB}\nlearn: true", "pack"),
+        file="pack",
+        base=Path("/p"),
+    )
+    places = {".".join(path): str(place) for path, place in join(mine, parent).places.items()}
+    assert places == {
+        "licet": "f.yaml:1:1",
+        "name": "f.yaml:2:1",
+        "limits": "f.yaml:3:1",
+        "limits.memory": "f.yaml:3:10",
+        "limits.files": "pack:3:24",
+        "env": "f.yaml:4:1",
+        "env.A": "f.yaml:5:3",
+        "learn": "pack:4:1",
+    }
+
+
+@pytest.mark.parametrize("key", ["file", "places"])
+def test_what_a_document_knows_of_itself_is_no_key(key: str) -> None:
+    assert refusal(f"licet: 1\n{key}: x")[0] == f"f.yaml:2:1: unknown key `{key}`"

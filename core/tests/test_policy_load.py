@@ -651,9 +651,14 @@ def test_limits_are_the_roots_or_the_default_lowered_by_bounds(stack_of: StackOf
     }
 
 
+def test_a_bound_that_asks_for_less_evidence_than_the_default_lowers_nothing(stack_of: StackOf) -> None:
+    assert stack_of("", "sandbox: {evidence: declared}").evidence is Evidence.probed
+    assert stack_of("sandbox: {evidence: declared}", "").evidence is Evidence.declared
+
+
 def test_bounds_combine_by_the_stricter_answer(stack_of: StackOf) -> None:
     stack = stack_of(
-        "sandbox: {require: {timeout: partial}, only: [a, b], prefer: [b]}\n"
+        "sandbox: {require: {timeout: partial}, evidence: declared, only: [a, b], prefer: [b]}\n"
         "screen: {mode: report, modules: {deny: [ctypes]}}\naudit: {mode: best_effort, content: kept}\n"
         "env: {A: '1', B: '2'}",
         "sandbox: {require: {timeout: enforced, cancellation: partial}, evidence: read_back, only: [b, c],\n"

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
@@ -26,6 +27,7 @@ ABLE = Descriptor("able", "1", ALL_HELD, Language("python"), frozenset({"read", 
 SMALL = Descriptor("small", "1", ALL_HELD, Language("tiny", frozenset({"class"}), frozenset(), stdin=False))
 READ = Intent("read", "/p/a")
 SHELL = Violation("shell", 3, "it starts a program", "leave the program out")
+AT = datetime(2026, 11, 30, 10, tzinfo=UTC)
 BROKEN = Violation("syntax_error", 2, "invalid syntax", "")
 
 
@@ -42,7 +44,8 @@ def explained(normalized: Normalized, stack_of: StackOf) -> Explained:
         request = normalized(stack=stack, **fields)
         decision = decide(request, stack, seen)
         offers = [Offer(descriptor) for descriptor in descriptors]
-        return explain(decision, select(request, decision, seen.needs, stack, offers), stack, syntax_error)
+        selection = select(request, decision, seen.needs, stack, offers)
+        return explain(decision, selection, stack, syntax_error, at=AT)
 
     return make
 
@@ -68,6 +71,7 @@ def test_the_form_of_json(explained: Explained) -> None:
         "", ABLE, report=ScreenReport(violations=(SHELL,), intents=(seen,)), syntax_error=BROKEN
     )
     told = json.loads(json.dumps(found.as_json()))
+    untried = {"edits": [], "leads_to": None}
     assert told == {
         "effect": "deny",
         "verdicts": [
@@ -83,6 +87,7 @@ def test_the_form_of_json(explained: Explained) -> None:
                 "effect": "allow",
                 "by": [],
                 "reason": "running is allowed unless something asks or denies",
+                "demands": [],
             },
             {
                 "intent": {
@@ -96,6 +101,7 @@ def test_the_form_of_json(explained: Explained) -> None:
                 "effect": "deny",
                 "by": [{"document": "root", "line": 0, "rule": "no `shell`"}],
                 "reason": "nothing allows it",
+                "demands": [],
             },
         ],
         "violations": [
@@ -103,9 +109,14 @@ def test_the_form_of_json(explained: Explained) -> None:
         ],
         "selection": told["selection"],
         "repair": [
-            {"kind": "change_code", "text": "leave the program out", "line": 3},
-            {"kind": "remove_line", "text": "remove line 3", "line": 3},
-            {"kind": "allow", "text": "have the owner of the policy add `allow: [shell]`", "line": 3},
+            {"kind": "change_code", "text": "leave the program out", "line": 3, **untried},
+            {"kind": "remove_line", "text": "remove line 3", "line": 3, **untried},
+            {
+                "kind": "allow",
+                "text": "have the owner of the policy add `allow: [shell]`",
+                "line": 3,
+                **untried,
+            },
         ],
         "policy": f"root@{found.policy_digest.removeprefix('sha256:')[:4]}",
         "policy_digest": found.policy_digest,
@@ -114,6 +125,12 @@ def test_the_form_of_json(explained: Explained) -> None:
         "screen": SCREEN_VERSION,
         "plan_digest": told["plan_digest"],
         "syntax_error": {"code": "syntax_error", "line": 2, "message": "invalid syntax", "advice": ""},
+        "at": "2026-11-30T10:00:00+00:00",
+        "documents": [{"file": "root", "name": None, "role": "root", "sha256": None}],
+        "rules": [],
+        "demands": [],
+        "rehearsals": [],
+        "ballots": [],
     }
 
 

@@ -196,3 +196,90 @@ def test_what_decided_reads_as_a_place() -> None:
 )
 def test_which_intent_includes_which(outer: Intent, inner: Intent, included: bool) -> None:
     assert includes(outer, inner) == included
+
+
+# Rules that apply, and bounds that list tools
+
+
+def ruled(stack: PolicyStack) -> PolicyStack:
+    """The stack, with all of its rules applying."""
+    return stack.applying(stack.rulebook.rules)
+
+
+@pytest.mark.parametrize(
+    ("rule", "effect", "by", "reason"),
+    [
+        ("deny: read ./a", "deny", ["root:3 r"], "the rule `r` (root:3) denies it"),
+        ("deny: [read ./b, read .]", "deny", ["root:3 r"], "the rule `r` (root:3) denies it"),
+        ("ask: read .", "ask", ["root:3 r"], "the rule `r` (root:3) asks about it"),
+        ("ask: read ., deny: read ./a", "deny", ["root:3 r"], "the rule `r` (root:3) denies it"),
+        ("ask: read ./b", "allow", ["root:2 allow: read ./a"], "root:2 allows it"),  # no mention
+        ("deny: read ./a/b", "allow", ["root:2 allow: read ./a"], "root:2 allows it"),
+        ("deny: write ./a", "allow", ["root:2 allow: read ./a"], "root:2 allows it"),
+        ("deny: read . except ./a", "allow", ["root:2 allow: read ./a"], "root:2 allows it"),
+        ("limits: {memory: 1}", "allow", ["root:2 allow: read ./a"], "root:2 allows it"),
+    ],
+)
+def test_a_rule_that_applies_answers_beside_the_documents(
+    stack_of: StackOf, rule: str, effect: str, by: list[str], reason: str
+) -> None:
+    stack = stack_of(f"allow: [read ./a]\nrules: [{{id: r, {rule}}}]")
+    assert vote(ruled(stack), READ) == (effect, by, reason)
+    assert vote(stack, READ)[0] == "allow"
+
+
+def test_a_rule_of_a_bound_answers_too_and_grants_nothing(stack_of: StackOf) -> None:
+    stack = ruled(stack_of("", "rules: [{id: r, ask: read ./a}]"))
+    assert vote(stack, READ) == ("deny", ["root no `read`"], "nothing allows it")
+    stack = ruled(stack_of("ask: [read ./a]", "rules: [{id: r, ask: read ./a}]"))
+    assert vote(stack, READ)[1] == ["root:2 ask: read ./a", "bound1:2 r"]
+
+
+def test_an_unknown_target_knows_of_the_rules_that_apply(stack_of: StackOf) -> None:
+    stack = stack_of("allow: [read ./a]\nrules: [{id: r, deny: read .}]")
+    unknown = Intent("read", None, "inferred")
+    assert (vote(stack, unknown)[0], vote(ruled(stack), unknown)[0]) == ("allow", "deny")
+    inside = ruled(stack_of("allow: [read ./a]\nrules: [{id: r, deny: read ./a/b}]"))
+    assert Rules.of(inside, "/w").points("read") == {"/p/a", "/p/a/b"}
+
+
+def test_workdir_in_a_rule_is_bound_too(stack_of: StackOf) -> None:
+    stack = ruled(stack_of("allow: [read /]\nrules: [{id: r, deny: read workdir}]"))
+    assert (vote(stack, Intent("read", "/w/x"))[0], vote(stack, Intent("read", "/v"))[0]) == ("deny", "allow")
+    assert stack.names_workdir
+
+
+@pytest.mark.parametrize(
+    ("bound", "effect", "reason"),
+    [
+        ("tools: {pay: {}}", "allow", "root:3 allows it"),
+        ("tools: {find: {}}", "deny", "the bound `bound1` does not list it in `tools`"),
+        ("tools: {}", "deny", "the bound `bound1` does not list it in `tools`"),
+        ("name: org\ntools: {}\nallow: [tool pay]", "deny", "the bound `org` does not list it in `tools`"),
+        ("tools: {pay: {}}\nallow: [tool find]", "deny", "the bound `bound1` leaves it out"),
+        ("tools: {pay: {}}\nask: [tool p*]", "ask", "bound1:3 asks about it"),
+        ("allow: [shell]", "allow", "root:3 allows it"),
+    ],
+)
+def test_a_bound_that_states_tools_denies_all_others(
+    stack_of: StackOf, bound: str, effect: str, reason: str
+) -> None:
+    stack = stack_of("tools: {other: {}}\nallow: [tool *, shell]", bound)
+    found = vote(stack, Intent("tool", "pay"))
+    assert (found[0], found[2]) == (effect, reason)
+    assert vote(stack, Intent("shell"))[0] == "allow"
+
+
+def test_who_asks_says_what_it_demands(stack_of: StackOf) -> None:
+    stack = ruled(
+        stack_of(
+            "allow: [read .]\nask: [read ./a]\napproval: {count: 2}\n"
+            "rules:\n  - {id: r, ask: read ., approval: {from: [x]}}\n  - {id: s, ask: read .}\n"
+            "  - {id: t, ask: write ., approval: {count: 9}}\n"
+            "  - {id: u, deny: shell, approval: {count: 8}}\n"
+        )
+    )
+    demands = Rules.of(stack, "/w").vote(READ).demands
+    assert [str(demand) for demand in demands] == ["2 persons", "2 persons of x"]
+    for silent in (Intent("write", "/p/a"), Intent("shell")):
+        assert Rules.of(stack, "/w").vote(silent).demands == ()

@@ -8,11 +8,13 @@ import runpy
 import subprocess
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from licet import errors, hookspecs
 from licet.backend import Termination
 from licet.contract import Control
+from licet.workbench.lint.findings import Code
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -84,3 +86,8 @@ def test_no_file_and_no_function_is_too_long_to_read() -> None:
                 assert node.end_lineno is not None
                 length = node.end_lineno - node.lineno + 1
                 assert length <= 60, f"{path}: {node.name} has {length} lines"
+
+
+def test_everything_that_a_policy_check_can_find_is_in_the_docs() -> None:
+    page = (DOCS / "reference" / "policy.md").read_text("utf-8")
+    assert [code for code in get_args(Code) if f"`{code}`" not in page] == []

@@ -168,7 +168,7 @@ def test_a_card_names_a_command_that_works(
     assert ran.code == 3
     show = _advised(ran)
     assert ("--state" in show) == (how != "LICET_HOME")
-    assert "policy_denied" in licet(*show).out
+    assert "policy_denied" in licet(*show).err
     assert (own_directories.parent / "log" / "log").is_dir() == (how == "LICET_HOME")
     for place in ((), ("--policy", "a project/licet.yaml")):
         found = licet("audit", "list", "--json", *place)
@@ -220,7 +220,7 @@ def test_a_run_that_best_effort_let_go_unrecorded_says_so(own_directories: Path)
         ran = licet("run", "--policy", "licet.yaml", "-c", code)
         assert ran.code == exit_code
         assert "  trail       not recorded: " in ran.err
-        assert "licet audit show" not in ran.err
+        assert "licet explain" not in ran.err
     assert licet("run", "--policy", "licet.yaml", "-c", "1", "--json").json["audit"] is None
 
 

@@ -8,8 +8,8 @@ import pytest
 from licet.policy import PolicySource, load_stack
 from licet_policies.plugin import licet_policy_packs
 
-suites = pytest.importorskip("licet.workbench.suites")
-tested = pytest.importorskip("licet.workbench.tested")
+suites = pytest.importorskip("licet.workbench.trials.suites")
+tested = pytest.importorskip("licet.workbench.trials.tested")
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = (ROOT / "policies" / "tests", ROOT / "docs" / "examples" / "policies")

@@ -4,13 +4,14 @@ Rules this module keeps:
 
 - a rule applies unless it is certain that it doesn't: what is unknown or fails counts as a hit, and the
   trace says so;
-- a rule that reads the arguments of a call waits for one: before that it is pending, neither hit nor missed;
+- a rule that reads the arguments of a call waits for one: before that it is pending, neither hit nor missed,
+  unless the rest of its condition is certainly false already;
 - nothing here does IO: the instant and what the screen saw come in as arguments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -60,7 +61,7 @@ def facts_of(request: NormalizedRequest, report: ScreenReport, at: datetime) -> 
             tools=tuple(sorted(request.tools)),
             metadata=request.metadata,
             limits=request.limits,
-            intents=(*(request.intents or ()), *inferred(report.intents, request.workdir)),
+            intents=(*(request.intents or ()), *canonical(report, request.workdir).intents),
             narrows=request.intents is not None,
             modules=tuple(sorted(report.needs.modules)),
         ),
@@ -73,9 +74,12 @@ def applied_to(stack: PolicyStack, facts: Facts) -> Applied:
         return NONE_APPLIED
     hits, pending = [], []
     for rule in stack.rulebook.candidates(facts):
-        if facts.call is None and rule.condition.reads_args:
+        truth = rule.condition.truth(facts)
+        if truth is Truth.false:
+            continue
+        if _waits(rule, facts):
             pending.append(rule)
-        elif (truth := rule.condition.truth(facts)) is not Truth.false:
+        else:
             hits.append(Hit(rule, truth, rule.condition.trace(facts)))
     return Applied(tuple(hits), tuple(pending))
 
@@ -83,14 +87,25 @@ def applied_to(stack: PolicyStack, facts: Facts) -> Applied:
 def traced(stack: PolicyStack, facts: Facts) -> Iterator[tuple[Rule, Truth | None, tuple[LeafAnswer, ...]]]:
     """Every rule, hit or missed, with the answer of each leaf; None as truth for one that is pending."""
     for rule in stack.rulebook.rules:
-        if facts.call is None and rule.condition.reads_args:
+        truth = rule.condition.truth(facts)
+        if truth is not Truth.false and _waits(rule, facts):
             yield rule, None, ()
         else:
-            yield rule, rule.condition.truth(facts), rule.condition.trace(facts)
+            yield rule, truth, rule.condition.trace(facts)
 
 
-def inferred(intents: Sequence[Intent], workdir: str) -> Iterable[Intent]:
-    """Inferred intents in canonical form; a target that can't be made canonical counts as unknown."""
+def _waits(rule: Rule, facts: Facts) -> bool:
+    return facts.call is None and rule.condition.reads_args
+
+
+def canonical(report: ScreenReport, workdir: str) -> ScreenReport:
+    """What the screen saw, its targets in canonical form; one that has none counts as unknown."""
+    if report.canonical:
+        return report
+    return replace(report, intents=tuple(_canonical(report.intents, workdir)), canonical=True)
+
+
+def _canonical(intents: Iterable[Intent], workdir: str) -> Iterator[Intent]:
     for intent in intents:
         try:
             target = (

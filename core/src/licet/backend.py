@@ -167,6 +167,9 @@ class Target:
     host: str
     port: int
 
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
 
 class Host(Protocol):
     """What the runtime does for a running sandbox."""

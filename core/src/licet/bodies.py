@@ -20,12 +20,12 @@ from licet.approval import Authorization
 from licet.backend import Descriptor, Outcome, Termination
 from licet.contract import Blocker
 from licet.decide import Decision, Verdict
-from licet.plain import Plain, plain_body
+from licet.plain import Plain, plain, plain_body
 from licet.plan import ExecutionPlan, Opened
 from licet.policy import PolicyStack
 from licet.prepare import Prepared
 from licet.report import versions
-from licet.request import CodeNeeds, Limits
+from licet.request import CodeNeeds, Limits, Subject
 from licet.result import Output, Protection
 from licet.select import Candidate, Chosen, Selection
 
@@ -42,13 +42,18 @@ def request(prepared: Prepared) -> dict[str, Any]:
         "subject": normalized.subject.model_dump(exclude_none=True),
         "digests": normalized.digests.as_json(),
         "code_bytes": normalized.code_bytes,
+        "stdin_bytes": normalized.stdin_bytes,
         "inputs": sorted(normalized.inputs),
         "tools": sorted(normalized.tools),
         "environment": sorted(normalized.environment),
         "workdir": normalized.workdir,
         "limits": _limits(normalized.limits),
+        "asked_limits": _limits(normalized.asked),
+        "learn": normalized.learn,
         "intents": None if normalized.intents is None else [str(intent) for intent in normalized.intents],
         "needs": _needs(prepared.needs),
+        "imports": prepared.report.imports,
+        "numbers": _numbers(normalized.subject),
         "requirements": normalized.requirements,
         "changes": normalized.changes,
         "metadata": normalized.metadata,
@@ -66,6 +71,16 @@ def _needs(needs: CodeNeeds) -> dict[str, Any]:
     }
 
 
+def _numbers(subject: Subject) -> list[str]:
+    """The properties whose numbers a record can only hold as texts, so that a reader can tell."""
+    properties = subject.properties.items()
+    return sorted(name for name, value in properties if _is_number(value) and type(plain(value)) is str)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 @lru_cache(maxsize=64)
 def _limits(limits: Limits) -> Plain:
     return plain_body(limits.stated())
@@ -77,6 +92,7 @@ def decision(decided: Decision, stack: PolicyStack) -> Plain:
     return plain_body(
         {
             "effect": decided.effect,
+            "learn": decided.learn,
             "policy": stack.name,
             "policy_digest": decided.policy_digest,
             "policy_stale": stack.stale,

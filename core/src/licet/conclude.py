@@ -114,7 +114,7 @@ def why_denied(decision: Decision) -> str:
         first = decision.refusals[0]
         return f"line {first.line}: {first.message}" if first.line else first.message
     for verdict in decision.verdicts:
-        if verdict.effect == "deny":
+        if verdict.effect == "deny" and verdict.intent.when != "access":
             return f"`{verdict.intent}` is denied: {verdict.reason}"
     for ballot in decision.ballots:
         if ballot.effect == "deny":

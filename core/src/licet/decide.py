@@ -6,17 +6,18 @@ Rules this module keeps:
 - violations of form always deny; violations that the screen saw deny under `screen: {mode: refuse}`;
 - rules tighten: those that apply come in with the stack, and votes of other deciders are only ever added;
 - nothing here does IO: findings of the screen and the votes of deciders come in as arguments;
+- a run that learns is denied nothing by the root's silence: what nobody allows stays closed, and is told;
 - equal decisions are one decision, so that what follows from it alone can be kept with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from licet.applying import NONE_APPLIED, Applied, Hit, applied_to, inferred
+from licet.applying import NONE_APPLIED, Applied, Hit, applied_to, canonical
 from licet.contract import Control, Evidence, Level
 from licet.opening import opened
 from licet.plan import Opened
@@ -31,13 +32,17 @@ from licet.rules import LANGUAGE, SEVERITY, By, Rules, Vote, includes
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer for one intent; `demands` are the approvals that an intent needs which is asked about."""
+    """The answer for one intent; `demands` are the approvals that an intent needs which is asked about.
+
+    `omitted` says that only the silence of the root denies it.
+    """
 
     intent: Intent
     effect: Effect
     by: tuple[By, ...]
     reason: str
     demands: tuple[Approval, ...] = ()
+    omitted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +76,10 @@ class Decision:
     denies. `opened` is what a sandbox may open at most, once the decision is allowed or approved. `wanted`
     are the actions that declared or inferred intents need a backend to be able to open. `hits` are the rules
     that apply, `pending` those that wait for the arguments of a call, `demands` all approvals that are needed
-    if `effect` is ask. `rehearsals` and `ballots` tell what documents that only rehearse, and other deciders
-    said; the ballots count, the rehearsals don't. `call` is what is decided, if that is one call of a tool.
+    if `effect` is ask; `besides` are those that rules add to whatever asks. `rehearsals` and `ballots` tell
+    what documents that only rehearse, and other deciders said; the ballots count, the rehearsals don't.
+    `call` is what is decided, if that is one call of a tool. `learn` says that what nobody allows was left
+    closed instead of denied.
     """
 
     effect: Effect
@@ -87,9 +94,11 @@ class Decision:
     hits: tuple[Hit, ...] = ()
     pending: tuple[Rule, ...] = ()
     demands: tuple[Approval, ...] = ()
+    besides: tuple[Approval, ...] = ()
     rehearsals: tuple[Rehearsal, ...] = ()
     ballots: tuple[Ballot, ...] = ()
     call: CallFacts | None = None
+    learn: bool = False
 
 
 def decide(
@@ -102,9 +111,10 @@ def decide(
 
     `stack` has the rules in it that `applied` names.
     """
-    seen = tuple(inferred(report.intents, request.workdir))
+    seen = canonical(report, request.workdir).intents
+    learn = request.learn and stack.may_learn
     rules = Rules.of(stack, request.workdir)
-    judged = _judge(rules, request.intents, seen, tuple(request.tools), applied.pending)
+    judged = _judge(rules, request.intents, seen, tuple(request.tools), applied.pending, learn)
     required = tuple(request.requirements.items())
     return _decision(stack, judged, required, request.violations, report.violations, applied)
 
@@ -115,7 +125,7 @@ def tightened(decision: Decision, ballots: Sequence[Ballot]) -> Decision:
     worst = max(effects, key=SEVERITY.__getitem__)
     demands = decision.demands
     if any(one.effect == "ask" for one in ballots):
-        demands = tuple(dict.fromkeys((*demands, DEFAULT_APPROVAL)))
+        demands = tuple(dict.fromkeys((*demands, DEFAULT_APPROVAL, *decision.besides)))
     return replace(decision, effect=worst, demands=demands, ballots=tuple(ballots))
 
 
@@ -126,6 +136,7 @@ class _Judged:
     opened: Opened
     wanted: frozenset[Action]
     demands: tuple[Approval, ...]
+    learn: bool
 
 
 @lru_cache(maxsize=256)
@@ -152,6 +163,8 @@ def _decision(
         hits=applied.hits,
         pending=applied.pending,
         demands=judged.demands,
+        learn=judged.learn,
+        besides=_besides(applied.rules),
     )
 
 
@@ -162,31 +175,64 @@ def _judge(
     seen: tuple[Intent, ...],
     tools: tuple[str, ...],
     pending: tuple[Rule, ...],
+    learn: bool,
 ) -> _Judged:
     """Answer for every intent, and say what that opens; runs of one shape share the answer."""
     verdicts = [_verdict(intent, rules.vote(intent), pending) for intent in (RUN, *(declared or ()))]
     verdicts += [_verdict(intent, _vote_on_inferred(rules, intent, declared), pending) for intent in seen]
+    if learn:
+        verdicts = [_left_closed(verdict) if verdict.omitted else verdict for verdict in verdicts]
     permitted = [verdict.intent for verdict in verdicts if verdict.effect != "deny"]
     openings = opened(rules, permitted, everything=declared is None, tools=tools)
     if declared is None:
         verdicts += _granted(rules, openings, permitted)
     wanted = frozenset(intent.action for intent in permitted if intent.action != "run")
-    return _Judged(_worst(verdicts), tuple(verdicts), openings, wanted, _demands(verdicts, rules.stack))
+    demands = _demands(verdicts, rules.stack)
+    return _Judged(_worst(verdicts), tuple(verdicts), openings, wanted, demands, learn)
 
 
-def decide_call(facts: Facts, stack: PolicyStack, line: int | None = None) -> Decision:
-    """Decide the call of a tool that `facts` hold, at the moment when it happens."""
+def _left_closed(verdict: Verdict) -> Verdict:
+    """A denial by silence, for a run that learns: it is refused when it is accessed, and not before."""
+    return replace(
+        verdict,
+        intent=replace(verdict.intent, when="access"),
+        reason=f"{verdict.reason}; the run learns, so this stays closed and does not stop it",
+    )
+
+
+def decide_call(
+    facts: Facts, stack: PolicyStack, line: int | None = None, applied: Applied | None = None
+) -> Decision:
+    """Decide the call of a tool that `facts` hold, at the moment when it happens.
+
+    `applied` are the rules that apply, where somebody knows that who does not know all of the facts; then
+    nothing is rehearsed.
+    """
+    plain = stack.loaded or stack
+    if applied is not None:
+        return _called(facts, plain, line, applied)
+    decided = _called(facts, plain, line, applied_to(plain, facts))
+    if not plain.rehearsals:
+        return decided
+    rehearsals = []
+    for bound, stack_with_it in plain.rehearsals:
+        would_be = _called(facts, stack_with_it, line, applied_to(stack_with_it, facts))
+        differing = would_be.verdicts if would_be.effect != decided.effect else ()
+        own = tuple(hit for hit in would_be.hits if any(hit.rule is rule for rule in bound.rules))
+        rehearsals.append(Rehearsal(bound.file, would_be.effect, differing, own))
+    return replace(decided, rehearsals=tuple(rehearsals))
+
+
+def _called(facts: Facts, stack: PolicyStack, line: int | None, applied: Applied) -> Decision:
+    """The decision on one call, under a stack to which no rules are added yet."""
     call = facts.call
     assert call is not None
     intent = Intent("tool", call.tool, "declared", line, "call")
-    plain = stack.loaded or stack
-    applied = applied_to(plain, facts)
     concerned = tuple(hit for hit in applied.hits if hit.rule.matches_tool(call.tool))
-    rules = Rules.of(plain.applying(tuple(hit.rule for hit in concerned)), facts.request.workdir)
+    rules = Rules.of(stack.applying(tuple(hit.rule for hit in concerned)), facts.request.workdir)
     verdict = _verdict(intent, rules.vote(intent))
-    demands: tuple[Approval, ...] = ()
-    if verdict.effect == "ask":
-        demands = tuple(dict.fromkeys((*verdict.demands, *_besides(applied.rules))))
+    besides = _besides(applied.rules)
+    demands = tuple(dict.fromkeys((*verdict.demands, *besides))) if verdict.effect == "ask" else ()
     return Decision(
         effect=verdict.effect,
         verdicts=(verdict,),
@@ -199,6 +245,7 @@ def decide_call(facts: Facts, stack: PolicyStack, line: int | None = None) -> De
         policy_digest=stack.digest,
         hits=concerned,
         demands=demands,
+        besides=besides,
         call=call,
     )
 
@@ -216,9 +263,10 @@ def _demands(verdicts: Iterable[Verdict], stack: PolicyStack) -> tuple[Approval,
     return tuple(dict.fromkeys((*(demand for demands in asked for demand in demands), *_besides(stack.hits))))
 
 
-def _besides(rules: Iterable[Rule]) -> Iterator[Approval]:
+def _besides(rules: Iterable[Rule]) -> tuple[Approval, ...]:
     """What rules that apply demand whoever asks, since they themselves ask about nothing."""
-    return (rule.approval for rule in rules if rule.approval is not None and not rule.ask)
+    demanded = (rule.approval for rule in rules if rule.approval is not None and not rule.ask)
+    return tuple(dict.fromkeys(demanded))
 
 
 def _worst(verdicts: Iterable[Verdict]) -> Effect:
@@ -237,7 +285,7 @@ def _verdict(intent: Intent, vote: Vote, pending: Sequence[Rule] = ()) -> Verdic
             reason += (
                 f"; {' and '.join(f'`{name}`' for name in waiting)} will look at the arguments of each call"
             )
-    return Verdict(intent, vote.effect, vote.by, reason, vote.demands)
+    return Verdict(intent, vote.effect, vote.by, reason, vote.demands, vote.omitted)
 
 
 def _vote_on_inferred(rules: Rules, intent: Intent, declared: Sequence[Intent] | None) -> Vote:

@@ -21,17 +21,18 @@ from typing import Any, Literal
 
 from licet import bodies, connecting, values
 from licet.backend import Access, GuestError, Reply, Target, Termination, ToolCall
+from licet.calling import signature_of
 from licet.conclude import why_denied
 from licet.decide import Decision, decide_call, tightened
 from licet.hosts import Endpoint, canonical_host
 from licet.output import BoundedSink
 from licet.paths import PATH_MAX
 from licet.plan import ExecutionPlan
-from licet.policy import PolicyDocument, PolicyStack
+from licet.policy import PolicyDocument
 from licet.policy.facts import CallFacts
 from licet.policy.patterns import denies_address
 from licet.policy.rule import Rule
-from licet.policy.signatures import Signature, bind, of_callable
+from licet.policy.signatures import bind
 from licet.prepare import Deciders, Prepared
 from licet.result import Output, ToolCallMade
 from licet.trail import Trail
@@ -187,16 +188,6 @@ class RunHost:
             error = GuestError(type(problem).__name__, values.repr_bounded(str(problem))[1:-1])
             return Reply(error=error), "raised"
         return Reply(value=value), "returned"
-
-
-def signature_of(tool: str, stack: PolicyStack, handler: Callable[..., Any] | None) -> Signature | None:
-    """What the policy, or else Python, says that a tool takes; None if neither knows."""
-    if (declared := stack.tools.get(tool)) is not None:
-        return declared
-    try:
-        return of_callable(handler) if handler is not None else None
-    except ValueError:
-        return None
 
 
 async def _invoke(handler: Callable[..., Any], call: ToolCall) -> Any:

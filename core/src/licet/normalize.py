@@ -69,20 +69,24 @@ def normalize(
     changes: list[Change] = []
     violations: list[Violation] = []
     workdir = _workdir(request.workdir, directory, resolve, is_directory)
-    limits = _limits(request.limits, stack.limits, changes)
+    limits = limited(request.limits, stack.limits, changes)
     code = _code(request.code, limits, changes, violations)
     stdin = _stdin(request.stdin, limits, violations)
     environment = _environment(request.env, stack.environment, host_environment, changes)
     _check_names(request)
     inputs = _inputs(request.inputs)
-    sent = _encoded(request.code)
+    sent, sent_stdin = _encoded(request.code), _encoded(request.stdin)
     _check_size(request)
+    if request.learn:
+        violations += forbidden_learning(stack)
     return NormalizedRequest(
         code=code,
         code_bytes=len(sent),
         inputs=values.from_json(inputs) if request.inputs else {},
         stdin=stdin,
+        stdin_bytes=len(sent_stdin),
         workdir=workdir,
+        asked=request.limits,
         limits=limits,
         environment=environment,
         intents=_intents(request.intents, workdir),
@@ -95,12 +99,13 @@ def normalize(
         digests=FieldDigests(
             # what was refused for its size is not kept, but can be recognised
             code=digest("code", _bytes(code) if code else sent),
-            stdin=digest("stdin", stdin or _encoded(request.stdin)),
+            stdin=digest("stdin", stdin or sent_stdin),
             inputs=digest("inputs", inputs.encode()),
             environment=digest("environment", _pairs(environment)),
             limits=digest("limits", _limits_spelled(limits)),
             workdir=digest("workdir", _bytes(workdir)),
         ),
+        learn=request.learn,
     )
 
 
@@ -119,21 +124,34 @@ def lowered(request: NormalizedRequest, allowed: Limits, digest: Digest) -> Norm
         request,
         limits=limits,
         changes=(*request.changes, *changes),
-        violations=(*request.violations, *_oversized(request, limits)),
+        violations=(*request.violations, *oversized(request, limits)),
         digests=replace(request.digests, limits=digest("limits", _limits_spelled(limits))),
     )
 
 
-def _oversized(request: NormalizedRequest, limits: Limits) -> Iterator[Violation]:
-    """What was within the limits before a rule lowered them."""
+def oversized(request: NormalizedRequest, limits: Limits) -> Iterator[Violation]:
+    """What is larger than `limits` allow, and is no violation of the request yet."""
     known = {violation.code for violation in request.violations}
     if "code_too_large" not in known and request.code_bytes > (limits.code or 0):
         yield _code_too_large(request.code_bytes, limits)
-    if "stdin_too_large" not in known and len(request.stdin) > (limits.stdin or 0):
-        yield _stdin_too_large(len(request.stdin), limits)
+    if "stdin_too_large" not in known and request.stdin_bytes > (limits.stdin or 0):
+        yield _stdin_too_large(request.stdin_bytes, limits)
 
 
-def _limits(asked: Limits, allowed: Limits, changes: list[Change]) -> Limits:
+def forbidden_learning(stack: PolicyStack) -> list[Violation]:
+    """Why a run may not learn under `stack`: one violation a document that forbids it."""
+    found = []
+    if stack.root.learn is not True:
+        found.append(f"`{stack.root.file}` does not say `learn: true`")
+    found += [f"the bound `{b.file}` says `learn: false`" for b in stack.bounds if b.learn is False]
+    advice = "run it without `--learn`, or have the owner of that file allow it"
+    return [
+        Violation("learning_forbidden", None, f"a run may not learn here: {why}", advice) for why in found
+    ]
+
+
+def limited(asked: Limits, allowed: Limits, changes: list[Change]) -> Limits:
+    """The limits in force for a request that states `asked`; what is lowered is added to `changes`."""
     lower = asked.stated()
     if not lower:
         return allowed

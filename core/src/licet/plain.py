@@ -59,13 +59,14 @@ def _plain_mapping(content: Mapping[Any, Any]) -> dict[str, Any]:
         key if type(key) is str and key.isascii() else ascii_key(str(key)): (
             inner
             if (kind := type(inner)) in _UNCHANGED or (kind is str and inner.isascii())
-            else _plain(inner)
+            else plain(inner)
         )
         for key, inner in content.items()
     }
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Turn one value into what a record can hold, as `plain_body` does."""
     kind = type(value)
     if kind in _UNCHANGED:
         return value
@@ -79,7 +80,7 @@ def _plain(value: Any) -> Any:
     if kind is dict:
         return _plain_mapping(value)
     if kind is tuple or kind is list:
-        return [inner if type(inner) is str and inner.isascii() else _plain(inner) for inner in value]
+        return [inner if type(inner) is str and inner.isascii() else plain(inner) for inner in value]
     return _plain_of_other(value, kind)
 
 
@@ -94,10 +95,10 @@ def _plain_of_other(value: Any, kind: type) -> Any:
     if isinstance(value, float):
         return repr(float(value))
     if is_dataclass(kind):
-        return {name: _plain(getattr(value, name)) for name in _field_names(kind)}
+        return {name: plain(getattr(value, name)) for name in _field_names(kind)}
     if isinstance(value, Mapping):
         return _plain_mapping(value)
-    return _plain(sorted(map(str, value)) if isinstance(value, (set, frozenset)) else str(value))
+    return plain(sorted(map(str, value)) if isinstance(value, (set, frozenset)) else str(value))
 
 
 @cache

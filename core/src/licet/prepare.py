@@ -5,7 +5,7 @@ Rules this module keeps:
 - normalize → screen → apply rules → decide → select → explain, each from the values before it;
 - nothing here looks at a clock, reads a policy or attacks a backend: all of that comes in as arguments (a
   path is made canonical, which looks at links);
-- whoever asks what would happen calls the very function that decides what happens.
+- whoever asks what would happen, or would have happened, calls the very function that decides what happens.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from licet.applying import applied_to, facts_of
+from licet.applying import applied_to, canonical, facts_of
+from licet.calling import check_tools
 from licet.decide import Ballot, Decision, Rehearsal, decide, tightened, verdict_of
 from licet.normalize import Digest, lowered, normalize
 from licet.policy import PolicyDocument, PolicyStack
@@ -33,7 +34,7 @@ class Prepared:
     """A request after its pure stages, with what they were made under.
 
     `stack` is the policy of the whole run, to its last tool call, with the rules in it that apply; `facts` is
-    what their conditions read.
+    what their conditions read, `report` what the screen saw.
     """
 
     stack: PolicyStack
@@ -44,6 +45,7 @@ class Prepared:
     selection: Selection
     explanation: Explanation
     syntax_error: Violation | None
+    report: ScreenReport
 
 
 def prepare(
@@ -62,13 +64,31 @@ def prepare(
     `directory`, `host_environment` and `digest` are those of `normalize`; `deciders` asks every other one.
 
     Raises:
-        InvalidRequest: the request can't be understood.
+        InvalidRequest: the request can't be understood, or brings other tools than the policy declares.
+        InvalidPolicy: a rule reads arguments that one of its tools does not have.
     """
     request = normalize(asked, stack, directory=directory, host_environment=host_environment, digest=digest)
-    seen = screen(request.code, denied_modules=stack.denied_modules)
+    check_tools(request.tools, stack)
+    seen = canonical(screen(request.code, denied_modules=stack.denied_modules), request.workdir)
+    return decide_on(request, seen, stack, offers, at=at, digest=digest, deciders=deciders)
+
+
+def decide_on(
+    request: NormalizedRequest,
+    seen: ScreenReport,
+    stack: PolicyStack,
+    offers: Sequence[Offer],
+    *,
+    at: datetime,
+    digest: Digest,
+    deciders: Deciders | None = None,
+) -> Prepared:
+    """`prepare`, from where the request is normalised and its code screened."""
     facts = facts_of(request, seen, at)
     applied = applied_to(stack, facts)
-    rehearsed = [_rehearsed(bound, would_be, request, seen, facts) for bound, would_be in stack.rehearsals]
+    rehearsed = [
+        _rehearsed(bound, would_be, request, seen, facts, digest) for bound, would_be in stack.rehearsals
+    ]
     stack = stack.applying(applied.rules)
     request = lowered(request, stack.limits, digest)
     decision = decide(request, stack, seen, applied)
@@ -85,17 +105,26 @@ def prepare(
         decision=decision,
         needs=needs,
         selection=selection,
-        explanation=explain(decision, selection, stack, seen.syntax_error),
+        explanation=explain(decision, selection, stack, seen.syntax_error, at=at),
         syntax_error=seen.syntax_error,
+        report=seen,
     )
 
 
 def _rehearsed(
-    bound: PolicyDocument, stack: PolicyStack, request: NormalizedRequest, seen: ScreenReport, facts: Facts
+    bound: PolicyDocument,
+    stack: PolicyStack,
+    request: NormalizedRequest,
+    seen: ScreenReport,
+    facts: Facts,
+    digest: Digest,
 ) -> _Rehearsed:
     """What would be decided if the rehearsed `bound`, which is in `stack` here, counted."""
+    if bound.screen.modules.deny:
+        seen = screen(request.code, denied_modules=stack.denied_modules)
     applied = applied_to(stack, facts)
     stack = stack.applying(applied.rules)
+    request = lowered(request, stack.limits, digest)
     return _Rehearsed(bound, Rules.of(stack, request.workdir), decide(request, stack, seen, applied))
 
 
@@ -120,5 +149,7 @@ class _Rehearsed:
 def choose_again(prepared: Prepared, offers: Sequence[Offer]) -> Prepared:
     """The same request and decision, with the selection made from other `offers`."""
     selection = select(prepared.request, prepared.decision, prepared.needs, prepared.stack, offers)
-    explanation = explain(prepared.decision, selection, prepared.stack, prepared.syntax_error)
+    explanation = explain(
+        prepared.decision, selection, prepared.stack, prepared.syntax_error, at=prepared.facts.at
+    )
     return replace(prepared, selection=selection, explanation=explanation)

@@ -81,12 +81,16 @@ class ScreenReport:
     """All that the screen saw in one piece of code.
 
     `syntax_error` is a message with its line; it is no violation, the run reports it as the code's own.
+    `imports` are the dotted names of all imports, those too whose failure the code catches. `canonical` says
+    that the targets of `intents` are in canonical form already.
     """
 
     violations: tuple[Violation, ...] = ()
     intents: tuple[Intent, ...] = ()
     needs: CodeNeeds = field(default_factory=CodeNeeds)
     syntax_error: Violation | None = None
+    imports: tuple[str, ...] = ()
+    canonical: bool = False
 
 
 Duration = Annotated[float, BeforeValidator(units.duration)]
@@ -163,7 +167,8 @@ class ExecutionRequest(_Frozen):
     """What a caller asks to run.
 
     `code` as bytes is decoded as UTF-8. `requirements` asks more of the sandbox than policy does, never
-    less. `env` is recorded but not obeyed: the environment comes from policy alone.
+    less. `env` is recorded but not obeyed: the environment comes from policy alone. `learn` asks to go on,
+    with no more opened, where policy says nothing of an intent, so that all of them are collected.
     """
 
     code: str | bytes
@@ -177,6 +182,7 @@ class ExecutionRequest(_Frozen):
     subject: Subject = Field(default_factory=lambda: _NOBODY)
     requirements: Mapping[Control, Level] = Field(default_factory=dict)
     metadata: Mapping[str, str] = Field(default_factory=dict)
+    learn: bool = False
 
     @field_validator("workdir", mode="before")
     @classmethod
@@ -230,16 +236,19 @@ def as_request(request: ExecutionRequest | str | bytes, fields: Mapping[str, Any
 class NormalizedRequest:
     """A request in one canonical spelling: the only form in which the later stages see it.
 
-    `code_bytes` is the size of the code as it was sent. `limits` states every limit that applies. `intents`
-    are canonical and hold no `run`, which every request contains. `violations` are refusals of form (size,
-    NUL, encoding cookie).
+    `code_bytes` and `stdin_bytes` are sizes as they were sent. `asked` are the limits that the request itself
+    states, `limits` states every limit that applies. `intents` are canonical and hold no `run`, which every
+    request contains. `violations` are refusals of form (size, NUL, encoding cookie, learning that policy does
+    not allow).
     """
 
     code: str
     code_bytes: int
     inputs: Mapping[str, Any]
     stdin: bytes
+    stdin_bytes: int
     workdir: str
+    asked: Limits
     limits: Limits
     environment: Mapping[str, str]
     intents: tuple[Intent, ...] | None
@@ -250,3 +259,4 @@ class NormalizedRequest:
     changes: tuple[Change, ...]
     violations: tuple[Violation, ...]
     digests: FieldDigests
+    learn: bool = False

@@ -19,7 +19,7 @@ from licet.decide import Decision
 from licet.plan import Opened
 from licet.request import Action, Limits
 
-_LIMITS: dict[str, tuple[Control, ...]] = {
+LIMIT_CONTROLS: Mapping[str, tuple[Control, ...]] = {
     "wall_time": (Control.timeout, Control.process_tree_cleanup),
     "cpu_time": (Control.cpu_time_limit,),
     "memory": (Control.memory_limit,),
@@ -28,6 +28,7 @@ _LIMITS: dict[str, tuple[Control, ...]] = {
     "stderr": (Control.stderr_limit,),
     "files": (Control.filesystem_bytes_limit,),
 }
+"""The controls that hold each limit; a limit that is not here is kept by licet or by the language."""
 
 _ALWAYS: dict[Control, str] = {
     Control.environment_allowlist: "every run has the environment of its policy",
@@ -67,7 +68,7 @@ def demand(
     for control, because in _ALWAYS.items():
         asked[control] = (supervision, because)
     for name in limits.stated():
-        for control in _LIMITS.get(name, ()):
+        for control in LIMIT_CONTROLS.get(name, ()):
             level = supervision if control in _SUPERVISION else Level.enforced
             asked.setdefault(control, (level, f"the limit `{name}`"))
     for control, level in required:

@@ -52,12 +52,16 @@ class By:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """An answer, what gave it, why, and for one that asks the approvals that it demands."""
+    """An answer, what gave it, why, and for one that asks the approvals that it demands.
+
+    `omitted` says that only the silence of the root denies it.
+    """
 
     effect: Effect
     by: tuple[By, ...]
     reason: str
     demands: tuple[Approval, ...] = ()
+    omitted: bool = False
 
 
 class Rules:
@@ -137,7 +141,8 @@ class Rules:
             by = tuple(dict.fromkeys(by for vote in obtainable for by in vote.by))
             return Vote("allow", by, "its target is not known yet: it is decided when it is accessed")
         nothing = (By(self._stack.root.file, 0, f"no `{action}`"),)
-        return Vote("deny", nothing, f"nothing allows `{action}`, whatever its target")
+        closed = any(part.closes(action) for part in self._about[action])
+        return Vote("deny", nothing, f"nothing allows `{action}`, whatever its target", omitted=not closed)
 
     def _seal_over(self, action: Action, target: str | None) -> str | None:
         if target is None or action not in ("read", "write") or not self._stack.sealed:
@@ -158,6 +163,20 @@ def includes(outer: Intent, inner: Intent) -> bool:
     if inner.target is None or outer.target is None:
         return True
     return contains(inner.action, outer.target, inner.target)
+
+
+def answer_of_root(document: PolicyDocument, intent: Intent, workdir: str) -> Vote:
+    """What the entries of a root say of an intent, for a run in `workdir`."""
+    part = _root(_Same(document))
+    answer = part.bound(part.entries.bind(workdir)).answer(intent.action, intent.target)
+    assert answer is not None
+    return answer
+
+
+def answer_of_rule(rule: Rule, intent: Intent, workdir: str) -> Vote | None:
+    """What a rule that applies says of an intent, for a run in `workdir`; None if it is about others."""
+    part = _rule(rule)
+    return part.bound(part.entries.bind(workdir)).answer(intent.action, intent.target)
 
 
 def contains(action: Action, outer: str, inner: str) -> bool:
@@ -216,6 +235,10 @@ class _Part:
     def unstated(self, action: Action, target: str | None) -> Vote | None:
         return None
 
+    def closes(self, action: Action) -> bool:
+        """Whether an entry denies whatever target there is."""
+        return any(self.entries[number].effect == "deny" for number in self.entries.covering(action, None))
+
 
 @dataclass(frozen=True, eq=False)
 class _Document(_Part):
@@ -237,7 +260,7 @@ class _Root(_Document):
     def unstated(self, action: Action, target: str | None) -> Vote:
         if action == "run":
             return Vote("allow", (), "running is allowed unless something asks or denies")
-        return self.omitted(action, target, "nothing allows it")
+        return replace(self.omitted(action, target, "nothing allows it"), omitted=True)
 
 
 class _Bound(_Document):

@@ -17,7 +17,6 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -123,16 +122,14 @@ class Runtime:
         return self._attestor.offers(self.backends)
 
     def decide(self, request: ExecutionRequest | str | bytes, **fields: Any) -> Explanation:
-        """Decide and select without running or recording anything.
+        """Decide and select without running or recording anything; for a refusal, find what would pass.
 
         Raises:
             InvalidRequest: the request can't be understood.
         """
-        asked = as_request(request, fields)
-        try:
-            return self._prepare(asked, self._digest).explanation
-        except AuditUnavailable:  # without a key, all can be said but the digest of the plan
-            return replace(self._prepare(asked, no_digest).explanation, plan_digest=None)
+        from licet.repair import decided  # no run needs it
+
+        return decided(as_request(request, fields), self._prepare, self._digest, few=bool(self._deciders))
 
     async def run(self, request: ExecutionRequest | str | bytes, **fields: Any) -> ExecutionResult:
         """Run code if policy lets it, and say how it went.
@@ -150,9 +147,9 @@ class Runtime:
         digest = no_digest if keyless else self._digest
         stack = self._policy.at_once() or await asyncio.to_thread(self._policy.current)
         if len(asked.code) < _LARGE_CODE and self._deciders is None:
-            prepared = self._prepare(asked, digest, stack)
+            prepared = self._prepare(asked, digest, stack=stack)
         else:
-            prepared = await asyncio.to_thread(self._prepare, asked, digest, stack)
+            prepared = await asyncio.to_thread(self._prepare, asked, digest, stack=stack)
         with self._running.one():
             return await self._run(prepared, UnavailableLog(keyless) if keyless else self._logbook.current())
 
@@ -243,12 +240,18 @@ class Runtime:
     ) -> None:
         await self.aclose()
 
-    def _prepare(self, asked: ExecutionRequest, digest: Digest, stack: PolicyStack | None = None) -> Prepared:
+    def _prepare(
+        self,
+        asked: ExecutionRequest,
+        digest: Digest,
+        at: datetime | None = None,
+        stack: PolicyStack | None = None,
+    ) -> Prepared:
         return prepare(
             asked,
             stack or self.stack,
             self.offers(),
-            at=datetime.now(UTC),
+            at=at or datetime.now(UTC),
             directory=paths.current_directory(),
             host_environment=os.environ,
             digest=digest,

@@ -114,7 +114,7 @@ def select(
     candidates: list[Candidate] = []
     qualified: list[_Weighed] = []
     for weighed in _weigh(tuple(offers), decision, stack, request.limits):
-        lacking = tuple(_language(weighed.descriptor.language, needs, bool(request.stdin)))
+        lacking = tuple(_language(weighed.descriptor.language, needs, bool(request.stdin_bytes)))
         candidate = weighed.candidate.lacking(lacking) if lacking else weighed.candidate
         candidates.append(candidate)
         if candidate.satisfies:

@@ -90,6 +90,21 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
+_EXACT_TIMES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+_EXACT_SIZES = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
+_COUNTED = ("processes", "recursion", "tool_calls")
+
+
+def show_limit(name: str, value: float) -> str:
+    """The limit `name` with its unit: `9 min`, `1.5 s`, `256 MiB`, or a plain count; exact."""
+    if name in _COUNTED:
+        return str(value)
+    units = _EXACT_TIMES if name in ("wall_time", "cpu_time") else _EXACT_SIZES
+    size, unit = next((one for one in units if value >= one[0] and value % one[0] == 0), units[-1])
+    amount = value / size
+    return f"{int(amount) if amount == int(amount) else amount} {unit}"
+
+
 def show_size(amount: int) -> str:
     """Write a size for people: `41 MiB`, `812 B`."""
     scaled, unit = float(amount), "B"

@@ -77,7 +77,7 @@ def list_runs(state: str | None, policy: str | None, limit: int, as_json: bool) 
     """List the runs of the log, newest last."""
     from licet.cli.terminal import put_json, put_table
 
-    runs = list(_runs(_reader(state, policy)))[-limit:]
+    runs = list(_runs(reader_of(state, policy)))[-limit:]
     if as_json:
         put_json([asdict(run) for run in runs])
         return 0
@@ -108,7 +108,7 @@ def show_run(run: str, state: str | None, policy: str | None, as_json: bool) -> 
     """
     from licet.cli.terminal import put_json, put_table
 
-    records = _select(_reader(state, policy), run)
+    records = _select(reader_of(state, policy), run)
     if as_json:
         put_json([record.as_json() | {"leaf": record.leaf} for record in records])
         return 0
@@ -135,7 +135,7 @@ def verify(state: str | None, policy: str | None, as_json: bool) -> int:
     from licet.cli.terminal import Card, Tone, fail, put_json, show_card
 
     try:
-        found: Verification = _reader(state, policy).verify()
+        found: Verification = reader_of(state, policy).verify()
     except AuditUnavailable as problem:
         fail(problem, as_json=as_json)
         return _EXIT["unverifiable"]
@@ -151,7 +151,13 @@ def verify(state: str | None, policy: str | None, as_json: bool) -> int:
     return _EXIT[found.status]
 
 
-def _reader(state: str | None, policy: str | None) -> AuditReader:
+def reader_of(state: str | None, policy: str | None) -> AuditReader:
+    """Read the log in the state directory `state`, or of `policy`; without either, that of packs here.
+
+    Raises:
+        UsageError: both are given.
+        AuditUnavailable: there is no log, or it can't be read.
+    """
     from licet import state as states
     from licet.cli import places
     from licet.plugins import Plugins

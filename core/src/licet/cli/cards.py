@@ -14,7 +14,7 @@ from pathlib import Path
 
 from licet import units
 from licet.backend import Termination
-from licet.cli import amounts, places, refusals
+from licet.cli import amounts, because, places, refusals
 from licet.cli.terminal import Card, Tone
 from licet.contract import Evidence
 from licet.report import Explanation
@@ -22,7 +22,8 @@ from licet.request import Change
 from licet.result import ExecutionResult, Protection
 from licet.select import Chosen
 
-_REFUSALS = (Termination.policy_denied, Termination.approval_denied, Termination.no_backend)
+REFUSALS = (Termination.policy_denied, Termination.approval_denied, Termination.no_backend)
+"""How a run ends that policy, an approver or the lack of a sandbox refused."""
 
 _HEADINGS = {
     Termination.policy_denied: "denied, nothing ran",
@@ -52,9 +53,9 @@ def of_result(result: ExecutionResult, state: Path, disabled: Sequence[str] = ()
     """
     note = _note(result)
     refuted = _refuted(result.decision) if result.decision else ()
-    body = _refusal(result, state, disabled) if _is_refusal(result) else _body(result)
+    body = _refusal(result, disabled) if _is_refusal(result) else _body(result)
     stale = _stale(result.decision) if result.decision else ()
-    rows = (*body, *refuted, *stale, *_trail(result))
+    rows = (*body, *refuted, *_rehearsed(result), *stale, *_trail(result), *_more(result, state))
     if result.success:
         return Card("good", "ran", f"{note} · {result.decision.policy}" if result.decision else note, rows)
     if result.termination is Termination.exited:
@@ -76,16 +77,19 @@ def of_cancelled(state: Path) -> Card:
     )
 
 
-def of_explanation(explanation: Explanation, disabled: Sequence[str] = ()) -> Card:
-    """The card of `licet explain`; `disabled` as for `of_result`."""
+def of_explanation(
+    explanation: Explanation, disabled: Sequence[str] = (), *, everything: bool = False
+) -> Card:
+    """The card of `licet explain`; `disabled` as for `of_result`. `everything` lists all."""
     note = f"policy {explanation.policy}"
+    beside = _grounds_of(explanation, everything=everything)
+    ends = (*_refuted(explanation), *_stale(explanation))
     if explanation.exit_code == 0:
-        rows = [*_opened(explanation), ("sandbox", sandbox(explanation)), *_refuted(explanation)]
-        rows += _stale(explanation)
+        rows = [*_opened(explanation), ("sandbox", sandbox(explanation)), *beside, *ends]
         return Card("good", "allowed", note, tuple(rows))
     headings = {3: "denied", 4: "needs an approval", 5: "allowed, but no sandbox here can run it"}
     tone: Tone = "warn" if explanation.exit_code == 4 else "bad"
-    rows = [*_why_not(explanation, disabled), *_refuted(explanation), *_stale(explanation)]
+    rows = [*_why_not(explanation, disabled, beside, everything=everything), *ends]
     return Card(tone, headings[explanation.exit_code], note, tuple(rows))
 
 
@@ -95,14 +99,14 @@ def _note(result: ExecutionResult) -> str:
 
 
 def _is_refusal(result: ExecutionResult) -> bool:
-    return result.decision is not None and result.termination in _REFUSALS
+    return result.decision is not None and result.termination in REFUSALS
 
 
-def _refusal(result: ExecutionResult, state: Path, disabled: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _refusal(result: ExecutionResult, disabled: Sequence[str]) -> Iterable[tuple[str, str]]:
     assert result.decision is not None
-    yield from _why_not(result.decision, disabled)
-    if result.audit is not None:
-        yield "more", places.audit_command(f"show {result.run_id}", state)
+    told = result.decision.account.as_json() if result.decision.account else None
+    beside = because.rows({**told, "rehearsals": ()}) if told else ()
+    yield from _why_not(result.decision, disabled, beside)
 
 
 def _body(result: ExecutionResult) -> Iterable[tuple[str, str]]:
@@ -114,6 +118,25 @@ def _body(result: ExecutionResult) -> Iterable[tuple[str, str]]:
         if result.advice:
             yield "you can", result.advice
         yield from _used(result)
+
+
+def _grounds_of(explanation: Explanation, *, everything: bool) -> tuple[tuple[str, str], ...]:
+    """What the decision rests on beside the entries that the verdicts name."""
+    if explanation.account is None:
+        return ()
+    told = explanation.account.as_json()
+    documents = [(one["role"], one["file"]) for one in told["documents"]] if everything else []
+    return (*because.rows(told, everything=everything), *documents)
+
+
+def _more(result: ExecutionResult, state: Path) -> Iterable[tuple[str, str]]:
+    if _is_refusal(result) and result.audit is not None:
+        yield "more", places.command(f"explain {result.run_id}", state)
+
+
+def _rehearsed(result: ExecutionResult) -> Iterable[tuple[str, str]]:
+    if result.decision is not None and result.decision.account is not None:
+        yield from because.of_rehearsals(result.decision.account.as_json()["rehearsals"])
 
 
 def _refuted(explanation: Explanation) -> Iterable[tuple[str, str]]:
@@ -229,20 +252,29 @@ def sandbox(explanation: Explanation) -> str:
     return f"{chosen.descriptor.name}, {walls}, {_grounds(chosen)}"
 
 
-def _why_not(explanation: Explanation, disabled: Sequence[str]) -> Iterable[tuple[str, str]]:
-    for violation in explanation.refusals[: refusals.SHOWN]:
+def _why_not(
+    explanation: Explanation,
+    disabled: Sequence[str],
+    beside: Iterable[tuple[str, str]],
+    *,
+    everything: bool = False,
+) -> Iterable[tuple[str, str]]:
+    most = len(explanation.verdicts) + len(explanation.refusals) if everything else refusals.SHOWN
+    for violation in explanation.refusals[:most]:
         yield f"line {violation.line}" if violation.line else "code", violation.message
-    shown = [verdict for verdict in explanation.verdicts if verdict.effect != "allow"]
-    for verdict in shown[: refusals.SHOWN]:
+    shown = [v for v in explanation.verdicts if everything or v.effect != "allow"]
+    for verdict in shown[:most]:
         intent = verdict.intent
         label = f"line {intent.line}" if intent.line else "asked"
         yield label, f"{intent.excerpt}   needs {intent}" if intent.excerpt else str(intent)
         yield "because", verdict.reason
-    if len(shown) > refusals.SHOWN:
-        yield "", f"and {len(shown) - refusals.SHOWN} more"
+    if len(shown) > most:
+        yield "", f"and {len(shown) - most} more"
+    yield from beside
     if explanation.effect != "deny" and explanation.selection.chosen is None:
         yield from refusals.rows(explanation, explanation.policy, disabled)
     label = "you can"
-    for repair in explanation.repair[: refusals.SHOWN]:
-        yield label, repair.text
+    for repair in explanation.repair[: None if everything else refusals.SHOWN]:
+        after = ", then it needs an approval" if repair.leads_to == "ask" else ""
+        yield label, f"{repair.text}{after}"
         label = "or"

@@ -36,7 +36,7 @@ def read_code(file: str | None, code: str | None) -> bytes | str:
     if code is not None:
         return code
     assert file is not None
-    return _read(file)
+    return read_file(file)
 
 
 def read_stdin(file: str | None, code_file: str | None) -> bytes:
@@ -49,7 +49,7 @@ def read_stdin(file: str | None, code_file: str | None) -> bytes:
         return b""
     if file == code_file == "-":
         raise UsageError("the code and its input can't both come from standard input")
-    return _read(file)
+    return read_file(file)
 
 
 def read_inputs(given: Iterable[str]) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def os_user() -> Subject:
 
 def _json(name: str, source: str) -> Any:
     try:
-        return json.loads(source, object_pairs_hook=_unique, parse_constant=_no_constant)
+        return parse_json(source)
     except json.JSONDecodeError as problem:
         place = f"line {problem.lineno}, column {problem.colno}"
         raise UsageError(
@@ -146,6 +146,17 @@ def _json(name: str, source: str) -> Any:
         ) from None
     except (ValueError, RecursionError) as problem:
         raise UsageError(f"the input `{_short(name)}` can't be used: {bounded(str(problem), 300)}") from None
+
+
+def parse_json(source: str) -> Any:
+    """The one JSON value in `source`; a key stands in an object once.
+
+    Raises:
+        json.JSONDecodeError: it is none; with line and column.
+        ValueError: a key stands in it twice, or it has a number that JSON has not.
+        RecursionError: it is nested too deep.
+    """
+    return json.loads(source, object_pairs_hook=_unique, parse_constant=_no_constant)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -161,13 +172,17 @@ def _no_constant(name: str) -> Any:
 
 def _text(file: str) -> str:
     try:
-        return _read(file).decode("utf-8-sig")
+        return read_file(file).decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         raise UsageError(f"`{_short(file)}` is not UTF-8 at byte {problem.start}") from None
 
 
-def _read(file: str) -> bytes:
-    """All of a file, or of standard input for `-`."""
+def read_file(file: str) -> bytes:
+    """All of a file, or of standard input for `-`.
+
+    Raises:
+        UsageError: it can't be read, or is larger than `MAX_READ`.
+    """
     try:
         with open(0, "rb", closefd=False) if file == "-" else Path(file).open("rb") as opened:
             data = opened.read(MAX_READ + 1)

@@ -29,9 +29,14 @@ def found(policy: str | None = None) -> tuple[Path, Settings]:
 
 def audit_command(words: str, state: Path) -> str:
     """`licet audit WORDS`, with `--state` where the log at `state` is not the one it finds by itself."""
+    return command(f"audit {words}", state)
+
+
+def command(words: str, state: Path) -> str:
+    """`licet WORDS`, a command that reads the log, with `--state` as for `audit_command`."""
     try:
         usual: Path | None = found()[0]
     except InvalidSettings:  # it finds none, then
         usual = None
     same = usual is not None and os.path.realpath(usual) == os.path.realpath(state)
-    return f"licet audit {words}" + ("" if same else f" --state {shlex.quote(str(state))}")
+    return f"licet {words}" + ("" if same else f" --state {shlex.quote(str(state))}")

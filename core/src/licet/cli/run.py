@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
+
+from licet.errors import UsageError
 
 if TYPE_CHECKING:
     from licet.request import ExecutionRequest
@@ -46,25 +50,35 @@ def _with_options(command: F) -> F:
 
 @click.command()
 @_with_options
-def run(policy: str, as_json: bool, **given: Any) -> int:
+@click.option(
+    "--learn",
+    is_flag=True,
+    help="Where policy says nothing of what the code wants, go on without opening it, and suggest lines.",
+)
+def run(policy: str, as_json: bool, learn: bool, **given: Any) -> int:
     """Run code under a policy.
 
-    FILE is a Python file, or `-` for standard input; or give code with -c. The code's output and the repr of
-    its last expression go to stdout, what licet says to stderr. Declaring any --read, --write, --network or
-    --shell narrows the run to exactly what is declared.
+    FILE is a Python file, or `-` for standard input; or give code with -c. A .json or .yaml file holds a
+    whole request. The code's output and the repr of its last expression go to stdout, what licet says to
+    stderr. Declaring any --read, --write, --network or --shell narrows the run to exactly what is declared.
+
+    With --learn, where the policy says `learn: true` and no bound objects, an intent that nobody allows does
+    not stop the run: it stays closed, and the lines are suggested that would allow what the code wanted.
 
     \b
     Exit codes: 0 success · 1 the code failed · 2 usage or invalid policy · 3 denied · 4 approval pending ·
     5 no backend · 6 a limit was hit · 7 audit unavailable · 8 backend or launch error · 130 cancelled
     """
     from licet.backend import Termination
-    from licet.cli import cards
+    from licet.cli import cards, learning
     from licet.cli.progress import AttackProgress
     from licet.cli.terminal import put, put_json, show_card, warn
     from licet.result import EXIT_CODES
     from licet.runtime import Runtime
 
     request = _request(**given)
+    if learn:
+        request = request.model_copy(update={"learn": True})
     progress = AttackProgress()
     runtime = Runtime.from_policy(policy, progress=progress)
     for problem in runtime.plugins.problems:
@@ -75,8 +89,9 @@ def run(policy: str, as_json: bool, **given: Any) -> int:
     except KeyboardInterrupt:
         show_card(cards.of_cancelled(runtime.state_path))
         return EXIT_CODES[Termination.cancelled]
+    learned = learning.learned(runtime, result) if learn else None
     if as_json:
-        put_json(result.as_json())
+        put_json(result.as_json() | ({"suggestion": learning.document(learned, policy)} if learn else {}))
         return result.process_exit_code
     put(result.stdout)
     if result.value_repr is not None:
@@ -84,31 +99,49 @@ def run(policy: str, as_json: bool, **given: Any) -> int:
             put("\n")
         put(f"{result.value_repr}\n")
     put(result.stderr, err=True)
+    result = _with_repairs(result, runtime, request)
     show_card(cards.of_result(result, runtime.state_path, runtime.plugins.disabled))
+    if learned is not None:
+        learning.show(learned, policy)
     return result.process_exit_code
 
 
 @click.command()
 @_with_options
-def explain(policy: str, as_json: bool, **given: Any) -> int:
-    """Decide about FILE and choose a sandbox, without running it.
+@click.option("--state", metavar="DIR", help="The state directory whose log has the run.")
+@click.option("--all", "everything", is_flag=True, help="Every document, every rule and what each leaf said.")
+@click.pass_context
+def explain(
+    context: click.Context, /, policy: str, as_json: bool, state: str | None, everything: bool, **given: Any
+) -> int:
+    """Decide about FILE and choose a sandbox, without running it; or say how a run was decided.
 
-    Takes the same input as `licet run`; nothing is executed and nothing recorded.
+    Takes the same input as `licet run`; nothing is executed and nothing recorded. For a refusal it searches
+    for the smallest change of the request that passes. FILE may also be the id of a run, or its beginning:
+    then its decision is shown as it was recorded.
 
     \b
     Exit codes: 0 allow · 2 usage or invalid policy · 3 deny · 4 ask · 5 no backend
     """
-    from licet.cli import cards
+    from licet.cli import cards, recorded
     from licet.cli.terminal import put_json, show_card
     from licet.runtime import Runtime
 
+    file = given["file"]
+    if given["code"] is None and recorded.is_run(file):
+        stated = context.get_parameter_source("policy") is not ParameterSource.DEFAULT
+        named = policy if stated else None
+        return recorded.explain_run(file, named, state, as_json=as_json, everything=everything)
+    if state is not None:
+        raise UsageError("`--state` names the log of a run, and this is none", advice="give the id of a run")
     request = _request(**given)
     runtime = Runtime.from_policy(policy)
     explanation = runtime.decide(request)
     if as_json:
         put_json(explanation.as_json())
     else:
-        show_card(cards.of_explanation(explanation, runtime.plugins.disabled))
+        card = cards.of_explanation(explanation, runtime.plugins.disabled, everything=everything)
+        show_card(card)
     return explanation.exit_code
 
 
@@ -124,7 +157,20 @@ def _request(
     timeout: str | None,
 ) -> ExecutionRequest:
     from licet.cli import inputs as reading
+    from licet.cli import requests
 
+    if file is not None and code is None and requests.is_request(file):
+        others = {"input": inputs, "read": read, "write": write, "network": network}
+        stated = [name for name, value in others.items() if value]
+        stated += [
+            n for n, v in (("stdin", stdin), ("shell", shell or None), ("timeout", timeout)) if v is not None
+        ]
+        if stated:
+            raise UsageError(
+                f"`{file}` is a request and says everything itself; `--{stated[0]}` can't be added",
+                advice="write it into the file",
+            )
+        return requests.read_request(file)
     return reading.request(
         reading.read_code(file, code),
         inputs=reading.read_inputs(inputs),
@@ -132,6 +178,19 @@ def _request(
         declared=reading.intents(read, write, network, shell),
         timeout=timeout,
     )
+
+
+def _with_repairs(result: ExecutionResult, runtime: Runtime, request: ExecutionRequest) -> ExecutionResult:
+    """A refusal with what would pass, which a run does not search for."""
+    from licet.cli.cards import REFUSALS
+
+    decision = result.decision
+    if decision is None or result.termination not in REFUSALS or decision.exit_code == 0:
+        return result
+    found = runtime.decide(request)
+    if found.policy_digest != decision.policy_digest or found.effect != decision.effect:
+        return result  # another instant, or another policy: advice for this refusal it is not
+    return replace(result, decision=replace(decision, repair=found.repair))
 
 
 def _run(runtime: Runtime, request: ExecutionRequest) -> ExecutionResult:

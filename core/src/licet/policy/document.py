@@ -9,20 +9,20 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, GetPydanticSchema, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, GetPydanticSchema, ValidationError, ValidationInfo, field_validator
 from pydantic_core import core_schema
 
 from licet.errors import InvalidPolicy, Position
 from licet.policy.conditions import check_calls
 from licet.policy.parts import DEFAULT_APPROVAL, Approval, AuditPolicy, SandboxPolicy, ScreenPolicy, Strict
 from licet.policy.patterns import Effect, Pattern, parse
-from licet.policy.problems import explain, unknown
+from licet.policy.problems import HIDDEN, explain, unknown
 from licet.policy.references import PACK_PREFIX, Reference, reference
 from licet.policy.rule import Rule, parse_rules, refuse_repetition
 from licet.policy.signatures import Signature, parse_tools
@@ -38,6 +38,8 @@ RESERVED = {
 }
 """Keys of the language that this version knows and refuses, with what they are for."""
 
+_NOT_INHERITED = ("licet", "name", "extends", "mode", "file")
+
 # Values that a validator of the document has made of what stands there: nothing is left to validate.
 _MADE_HERE = GetPydanticSchema(lambda source, handler: core_schema.any_schema())
 
@@ -46,9 +48,14 @@ class PolicyDocument(Strict):
     """One file after `extends` was joined in. Order and repetition of entries mean nothing.
 
     `tools` None states nothing of tools. `learn` lets `licet run --learn` collect what a run would need.
+    `places` says where each setting stands, by the keys that lead to it; after `extends` that can be another
+    file. Entries and rules know their own places.
     """
 
     file: str
+    places: Annotated[Mapping[tuple[str, ...], Position], _MADE_HERE] = Field(
+        default_factory=dict, exclude=True, repr=False
+    )
     licet: Literal[1]
     name: str | None = None
     extends: str | None = None
@@ -157,17 +164,28 @@ def build(tree: Any, *, file: str, base: Path) -> PolicyDocument:
             advice="see `licet policy init`",
         )
     _refuse_reserved(tree, file)
-    if "file" in tree:  # a field of the value, but no key of the language
-        known = (set(PolicyDocument.model_fields) | set(RESERVED)) - {"file"}
-        raise unknown("unknown key `file`", "file", known, Position(file, *tree.places["file"]))
+    for key in HIDDEN & tree.keys():  # a field of the value, but no key of the language
+        known = (set(PolicyDocument.model_fields) | set(RESERVED)) - HIDDEN
+        raise unknown(f"unknown key `{key}`", key, known, Position(file, *tree.places[key]))
     if "licet" not in tree:
         raise InvalidPolicy("the version is missing", where=Position(file, 1), advice="begin with `licet: 1`")
     try:
         return PolicyDocument.model_validate(
-            {**tree, "file": file}, context=_Context(file, base, tree.places)
+            {**tree, "file": file, "places": dict(_places(tree, file))},
+            context=_Context(file, base, tree.places),
         )
     except ValidationError as problem:
         raise explain(problem, tree, file, PolicyDocument, besides=RESERVED) from None
+
+
+def _places(
+    tree: Fields, file: str, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Position]]:
+    for key, value in tree.items():
+        here = (*path, key)
+        yield here, Position(file, *tree.places[key])
+        if isinstance(value, Fields) and path[:1] != ("tools",):
+            yield from _places(value, file, here)
 
 
 def settled(document: PolicyDocument) -> PolicyDocument:
@@ -199,8 +217,10 @@ def join(mine: PolicyDocument, parent: PolicyDocument) -> PolicyDocument:
     for rule in mine.rules:
         refuse_repetition(stated.get(rule.id), rule)
     update = _merge(mine, parent) | joined
-    for name in ("licet", "name", "extends", "mode", "file"):
+    for name in _NOT_INHERITED:
         update.pop(name, None)
+    theirs = {path: place for path, place in parent.places.items() if path[0] not in _NOT_INHERITED}
+    update["places"] = {**theirs, **mine.places}
     return mine.model_copy(update=update)
 
 

@@ -55,10 +55,12 @@ class KeyTest:
     key: str
     words: tuple[Word, ...]
     reads_call: bool = False
+    _classes: tuple[type, ...] = field(init=False, repr=False)  # since to Python, `1` equals `true`
     _texts: frozenset[str] = field(init=False, compare=False, repr=False)
     _reader: Reader = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_classes", tuple(map(class_of, self.words)))
         object.__setattr__(self, "_texts", frozenset(one for one in self.words if isinstance(one, str)))
         object.__setattr__(self, "_reader", reader(self.key))
 
@@ -113,12 +115,13 @@ _READERS: Mapping[str, Reader] = {
 
 
 def _same(found: Word, word: Word) -> Truth:
-    if _class(found) is not _class(word):
+    if class_of(found) is not class_of(word):
         return Truth.unknown
     return certain(found == word)
 
 
-def _class(word: Word) -> type:
+def class_of(word: Word) -> type:
+    """What a word may be compared with: texts, numbers, or truth values."""
     return float if isinstance(word, (int, float)) and not isinstance(word, bool) else type(word)
 
 

@@ -17,13 +17,13 @@ Rules this module keeps:
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from licet import paths
 from licet.errors import InvalidPolicy, Position
+from licet.machine import administrators_directory
 from licet.output import bounded
 from licet.policy.document import PolicyDocument, build, join, settled
 from licet.policy.index import closing, crowded, dead_entries
@@ -33,11 +33,7 @@ from licet.policy.stack import PolicyStack
 from licet.policy.watch import Watch
 from licet.policy.yaml import load
 
-MANAGED = (
-    Path(os.environ.get("PROGRAMDATA", r"C:\ProgramData")) / "licet" / "policy.d"
-    if sys.platform == "win32"
-    else Path("/etc/licet/policy.d")
-)
+MANAGED = administrators_directory() / "policy.d"
 """Where an administrator's bounds live; every `*.yaml` in it bounds every policy."""
 
 MAX_DOCUMENTS = 100
@@ -109,6 +105,7 @@ def _load(root: str, source: PolicySource, sealed: Iterable[Path], watch: Watch)
         tuple(reader.sealed),
         tuple(_warnings(document, bounds)),
         rehearsed=tuple(bound for bound in reader.bounds.values() if bound.mode == "dry_run"),
+        managed=tuple(reader.bounds[path].file for path in reader.managed),
         sources=reader.sources,
     )
 
@@ -129,6 +126,7 @@ class _Reader:
         self._watch = watch
         self._contents: dict[Path, bytes] = {}
         self.bounds: dict[Path, PolicyDocument] = {}
+        self.managed: list[Path] = []
         self.sealed: dict[str, None] = {}
         self.sources: dict[str, str] = {}
 
@@ -140,7 +138,9 @@ class _Reader:
         for bound in document.within:
             self._bound(bound, (root,))
         for managed in self._managed():
-            self._bound(Reference(managed, None, Position(str(self._source.managed))), ())
+            reference = Reference(managed, None, Position(str(self._source.managed)))
+            self._bound(reference, ())
+            self.managed.append(self._locate(reference.path, reference.where, reference.base))
         return document
 
     def seal(self, way: tuple[str, tuple[str, ...]]) -> str:
@@ -224,13 +224,14 @@ class _Reader:
                 where=where,
                 advice="ask the administrator of this machine; nothing runs without them",
             ) from None
-        if misnamed := [name for name in names if name.endswith(".yml")]:
+        read = [name for name in names if name.endswith(".yaml")]
+        if misnamed := [n for n in names if n.lower().endswith((".yaml", ".yml")) and n not in read]:
             raise InvalidPolicy(
                 f"`{misnamed[0]}` would never be read, since managed policies end in `.yaml`",
                 where=where,
                 advice="have the administrator of this machine rename it",
             )
-        return [str(directory / name) for name in names if name.endswith(".yaml")]
+        return [str(directory / name) for name in read]
 
     def _locate(self, name: str, asked_at: Position, base: str | None) -> Path:
         """The file that `name` ends at; it is sealed from here on.

@@ -18,7 +18,7 @@ from licet.errors import InvalidPolicy, Position
 from licet.policy.advice import nearest
 from licet.policy.yaml import Fields, Items
 
-HIDDEN = frozenset({"file"})
+HIDDEN = frozenset({"file", "places"})
 """Fields of a document that are no keys of the language."""
 
 

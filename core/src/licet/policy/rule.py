@@ -16,7 +16,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from licet.contract import Evidence
 from licet.errors import InvalidPolicy, Position
+from licet.policy.cases import Case, parse_cases
 from licet.policy.conditions import Condition
 from licet.policy.conditions import build as build_condition
 from licet.policy.engine import ConditionEngine
@@ -47,7 +49,7 @@ class Rule:
 
     `deny` and `ask` are entries that hold while the rule applies, as are the settings. `approval` is what it
     demands where it asks, and beside every other demand where it only tightens; None demands nothing of its
-    own. `source` is what the author wrote of its conditions, `tests` what was written as its tests.
+    own. `source` is what the author wrote of its conditions, `tests` are cases about it.
     """
 
     id: str
@@ -60,7 +62,7 @@ class Rule:
     approval: Approval | None
     audit: AuditPolicy
     source: Mapping[str, Any]
-    tests: Items | None = None
+    tests: tuple[Case, ...] = ()
 
     @property
     def entries(self) -> tuple[Pattern, ...]:
@@ -160,15 +162,12 @@ def _rule(item: object, where: Position, entries: Entries) -> Rule:
         )
     deny, ask = (_entries(item, effect, where, entries) for effect in ("deny", "ask"))
     settings = _settings(item, name, where)
-    if not (deny or ask or settings.model_fields_set):
+    if not (deny or ask or _asks_something(settings)):
         raise InvalidPolicy(
             f"the rule `{name}` does nothing",
             where=where,
             advice=f"give it one of `deny`, `ask`, {', '.join(f'`{key}`' for key in _SETTINGS)}",
         )
-    tests = item.get("tests")
-    if tests is not None and not isinstance(tests, Items):
-        raise InvalidPolicy("expected a list of tests", where=_at(item, "tests", where))
     return Rule(
         id=name,
         where=where,
@@ -180,8 +179,14 @@ def _rule(item: object, where: Position, entries: Entries) -> Rule:
         approval=settings.approval,
         audit=settings.audit,
         source={key: item[key] for key in CONDITIONS if key in item},
-        tests=tests,
+        tests=_tests(item, name, where),
     )
+
+
+def _tests(item: Fields, name: str, where: Position) -> tuple[Case, ...]:
+    if "tests" not in item:
+        return ()
+    return parse_cases(item["tests"], where.file, _at(item, "tests", where), rule=name)
 
 
 def _entries(item: Fields, effect: Effect, where: Position, entries: Entries) -> tuple[Pattern, ...]:
@@ -213,8 +218,17 @@ def _settings(item: Fields, name: str, where: Position) -> _Settings:
     return settings
 
 
+def _asks_something(settings: _Settings) -> bool:
+    """Whether any setting says more than its name; an empty `approval` still demands the document's."""
+    sandbox, audit = settings.sandbox, settings.audit
+    stated = (sandbox.evidence, sandbox.only, settings.approval, audit.mode, audit.content)
+    return bool(settings.limits.stated() or sandbox.require) or any(one is not None for one in stated)
+
+
 def _useless(settings: _Settings) -> Iterator[tuple[str, str]]:
     """Settings that could only loosen, or choose."""
+    if settings.sandbox.evidence is Evidence.declared:
+        yield "sandbox.evidence", "a rule can demand `read_back` or `probed`"
     if settings.sandbox.prefer:
         yield "sandbox.prefer", "rank backends at the top of the document; a rule can narrow them by `only`"
     if settings.audit.mode == "best_effort":

@@ -53,6 +53,11 @@ class Rulebook:
             self._by_key[key][value].append(number)
 
     @cached_property
+    def about_calls(self) -> tuple[Rule, ...]:
+        """The rules that read the arguments of a call."""
+        return tuple(rule for rule in self.rules if rule.condition.reads_args)
+
+    @cached_property
     def _together(self) -> tuple[Callable[[Facts], None], ...]:
         """What works out the texts of the rules that are always looked at."""
         texts = [

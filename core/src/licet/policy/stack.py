@@ -34,7 +34,8 @@ class PolicyStack:
     directory. `hits` are the rules that apply to the request at hand; a stack that was loaded has none yet.
     `rehearsed` are the bounds that are evaluated and decide nothing. `sources` has the SHA-256 of the bytes
     of each file that was read, by the name that documents carry as `file`. `stale` says why newer text of
-    these files is not in force, where there is some.
+    these files is not in force, where there is some. `managed` are the files of bounds that an administrator
+    set.
     """
 
     root: PolicyDocument
@@ -46,6 +47,7 @@ class PolicyStack:
     loaded: PolicyStack | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     stale: str | None = None
+    managed: tuple[str, ...] = ()
 
     @property
     def documents(self) -> tuple[PolicyDocument, ...]:
@@ -117,9 +119,10 @@ class PolicyStack:
 
     @cached_property
     def evidence(self) -> Evidence:
-        """The strongest evidence that any document or rule asks for; `probed` if none says."""
-        asked = [p.sandbox.evidence for p in self._tightening if p.sandbox.evidence is not None]
-        return max(asked, key=lambda item: item.rank, default=Evidence.probed)
+        """The strongest evidence that any document or rule asks for; a silent root asks for `probed`."""
+        asked = [self.root.sandbox.evidence or Evidence.probed]
+        asked += [p.sandbox.evidence for p in self._tightening[1:] if p.sandbox.evidence is not None]
+        return max(asked, key=lambda item: item.rank)
 
     @cached_property
     def only(self) -> frozenset[str] | None:
@@ -181,9 +184,14 @@ def _applying(stack: PolicyStack, hits: tuple[Rule, ...]) -> PolicyStack:
     return replace(stack, hits=hits, loaded=stack.loaded or stack)
 
 
+def digest_of(document: PolicyDocument) -> str:
+    """SHA-256 over what one document says, after `extends`, in the sense of `PolicyStack.digest`."""
+    return "sha256:" + hashlib.sha256(_content(document).encode()).hexdigest()
+
+
 def _content(document: PolicyDocument) -> str:
     """All that a document says, in one spelling; order and repetition go where they mean nothing."""
-    apart = {"file", "allow", "ask", "deny", "extends", "within", "rules", "tools"}
+    apart = {"file", "places", "allow", "ask", "deny", "extends", "within", "rules", "tools"}
     plain = document.model_dump(mode="json", exclude=apart)
     for effect, entries in (("allow", document.allow), ("ask", document.ask), ("deny", document.deny)):
         plain[effect] = sorted({entry.spelled for entry in entries})

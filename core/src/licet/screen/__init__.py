@@ -21,7 +21,7 @@ from licet.screen import source
 from licet.screen.codes import VIOLATIONS
 from licet.screen.features import FEATURES
 from licet.screen.findings import Findings
-from licet.screen.judge import judge
+from licet.screen.judge import imported, judge
 from licet.screen.needs import needs
 from licet.screen.resolve import Resolver
 from licet.screen.walk import walk
@@ -61,7 +61,9 @@ def _report(code: str, denied_modules: frozenset[str]) -> ScreenReport:
     facts = walk(tree)
     known = Resolver(facts)
     judge(facts, known, denied_modules, findings)
-    return ScreenReport(findings.violations(), findings.intents(), needs(facts, known))
+    return ScreenReport(
+        findings.violations(), findings.intents(), needs(facts, known), imports=imported(facts)
+    )
 
 
 _kept = lru_cache(maxsize=256)(_report)

@@ -41,6 +41,28 @@ def judge(facts: Facts, known: Resolver, denied: frozenset[str], findings: Findi
         findings.refuse("too_complex", known.overflow.lineno, "a name that stands for too many things")
 
 
+def imported(facts: Facts) -> tuple[str, ...]:
+    """The dotted names that `screen.modules.deny` is held against: all imports, and members of modules."""
+    found: set[str] = set()
+    for one in facts.imports:
+        node = one.node
+        if isinstance(node, ast.Import):
+            found |= {canonical(name.name) for name in node.names}
+        elif not node.level and node.module != _FUTURE:
+            module = canonical(node.module or "")
+            found |= {module, *(f"{module}.{name.name}" for name in node.names if name.name != "*")}
+    return tuple(sorted(found))
+
+
+def is_denied(path: str, denied: frozenset[str]) -> bool:
+    """Whether `denied` holds a dotted name, or a module that it is in."""
+    while path:
+        if path in denied:
+            return True
+        path = path.rpartition(".")[0]
+    return False
+
+
 class _Judgement:
     def __init__(self, facts: Facts, known: Resolver, denied: frozenset[str], findings: Findings) -> None:
         self.facts = facts
@@ -91,7 +113,7 @@ class _Judgement:
     def module(self, path: str, node: ast.stmt) -> None:
         """Judge the import of a module, with its parents, which are imported too."""
         self.roots.add(path.partition(".")[0])
-        if self._denied(path):
+        if is_denied(path, self.denied):
             self.findings.refuse("module_denied", node.lineno, f"`{path[:80]}`")
         parts = path.split(".")
         for count in range(1, len(parts) + 1):
@@ -106,13 +128,6 @@ class _Judgement:
         root = parts[0]
         if root.startswith("_") and root != _FUTURE and root not in RULES and root in sys.stdlib_module_names:
             self.findings.refuse("indirect_module", node.lineno, f"private module `{root}`")
-
-    def _denied(self, path: str) -> bool:
-        while path:
-            if path in self.denied:
-                return True
-            path = path.rpartition(".")[0]
-        return False
 
     # names and members
 

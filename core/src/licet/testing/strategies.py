@@ -21,7 +21,7 @@ from licet.contract import Boundary, Control, Enforcement, Evidence, Level, Sand
 from licet.errors import Position
 from licet.plan import Opened
 from licet.policy import PolicyDocument
-from licet.policy.document import build
+from licet.policy.document import build, settled
 from licet.policy.patterns import Effect, Pattern, parse
 from licet.policy.yaml import load
 from licet.request import Action, ExecutionRequest, Intent, Limits, Subject
@@ -194,12 +194,12 @@ class Policy:
 
 
 def document_of(text: str, name: str = "policy.yaml", base: str = "/no-such-root") -> PolicyDocument:
-    """Read the text of one policy; relative paths are taken from `base`.
+    """Read the text of one policy that extends nothing; relative paths are taken from `base`.
 
     Raises:
         InvalidPolicy: with the place of the first problem.
     """
-    return build(load(text.encode(), name), file=name, base=Path(base))
+    return settled(build(load(text.encode(), name), file=name, base=Path(base)))
 
 
 @st.composite

@@ -7,12 +7,17 @@ import click
 from licet.cli.lazily import LazyGroup
 
 _COMMANDS = {
+    "impact": ("licet.cli.policy.impact", "impact"),
     "init": ("licet.cli.policy.init", "init"),
     "check": ("licet.cli.policy.check", "check"),
     "show": ("licet.cli.policy.show", "show"),
+    "test": ("licet.cli.policy.test", "test"),
+    "suggest": ("licet.cli.policy.suggest", "suggest"),
+    "diff": ("licet.cli.policy.diff", "diff"),
+    "schema": ("licet.cli.policy.schema", "schema"),
 }
 
 
 @click.group(cls=LazyGroup, modules=_COMMANDS)
 def policy() -> None:
-    """Start, check and show policies."""
+    """Start, check, show, test, compare and roll out policies."""

@@ -2,52 +2,150 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from licet.cli.policy.stacks import stack_of
 from licet.errors import UsageError
 
-_TEMPLATE = """\
-licet: 1
-name: {name}
-extends: {pack}
-# allow: [read ./data, write ./out, network api.example.com:443]
-# deny: [read ./data/secrets]
-# limits: {{wall_time: 10s, memory: 128MiB}}
-"""
+if TYPE_CHECKING:
+    from licet.request import Action
+    from licet.workbench.start import Wishes
+
+_PACK = "licet:compute"
 
 
 @click.command()
-@click.argument("pack", default="licet:compute")
+@click.argument("pack", required=False)
 @click.option("--file", default="licet.yaml", show_default=True, help="Where to write it.")
+@click.option("--no-schema", is_flag=True, help="Write no schema and no line for editors.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON document to stdout.")
-def init(pack: str, file: str, as_json: bool) -> int:
-    """Write a policy that starts from PACK (default licet:compute); never overwrites."""
-    from licet.cli.terminal import Card, put_json, show_card
+def init(pack: str | None, file: str, no_schema: bool, as_json: bool) -> int:
+    """Write a policy that starts from PACK, and the schema for editors beside it; never overwrites.
 
-    if not pack.startswith("licet:"):
-        pack = f"licet:{pack}"
-    stack_of(pack)
+    Without PACK a terminal is asked a few questions; elsewhere it starts from licet:compute.
+    Exit codes: 0 written · 2 it can't be written, or there is no such pack.
+    """
+    from licet.cli.terminal import Card, put_json, show_card, warn
+    from licet.workbench.start import text
+
+    start = pack if pack is None or pack.startswith("licet:") else f"licet:{pack}"
+    stack_of(start or _PACK)
     path = Path(file)
+    asks = start is None and not as_json and sys.stdin.isatty() and sys.stderr.isatty()
+    if asks:
+        _refuse_existing(path, file)
+    wishes = _wishes(path, start or _PACK, asks=asks, editor=not no_schema)
+    _write(path, file, text(wishes))
+    schema = None if no_schema else _schema_beside(path)
+    warnings = stack_of(file).warnings
+    if as_json:
+        put_json({"file": str(path.resolve()), "extends": wishes.pack, "schema": schema})
+        return 0
+    rows = [("starts", f"from {wishes.pack}")]
+    rows += [("schema", schema)] if schema else []
+    rows.append(("next", f"licet policy check {file}, then licet run --policy {file} …"))
+    show_card(Card("good", f"wrote {file}", "", rows))
+    for warning in warnings:
+        warn(warning)
+    return 0
+
+
+def _wishes(path: Path, pack: str, *, asks: bool, editor: bool) -> Wishes:
+    from licet.workbench.start import Wishes
+
+    base = path.resolve().parent
+    name = base.name.encode(errors="replace").decode() or "policy"
+    if not asks:
+        return Wishes(name, pack, editor=editor)
+    allow, limits, within = _answers(base)
+    return Wishes(name, pack, allow, limits, within, editor)
+
+
+def _answers(base: Path) -> tuple[list[str], list[tuple[str, str]], list[str]]:
+    """What the code needs, asked one by one."""
+    from licet.workbench import start
+
+    click.echo("What does the code need? Separate several by commas; empty means none.", err=True)
+    asked: tuple[tuple[Action, str], ...] = (
+        ("read", "files or folders to read"),
+        ("write", "folder to write into"),
+        ("network", "hosts to reach, as HOST:PORT"),
+        ("tool", "tools of yours to call"),
+    )
+    allow: list[str] = []
+    for action, question in asked:
+        allow += _several(question, partial(start.entry, action, base=str(base)))
+    limits = [
+        ("wall_time", _asked("longest time a run may take", "30s", start.duration)),
+        ("memory", _asked("most memory it may use", "256MiB", start.size)),
+    ]
+    within = _several("policies of your organisation to stay within", partial(_bound, base=base))
+    return allow, limits, within
+
+
+def _bound(answer: str, base: Path) -> str:
+    if not answer.startswith("licet:") and not (base / answer).is_file():
+        raise ValueError(f"there is no file `{answer}` in {base}")
+    return answer
+
+
+def _several(question: str, read: Callable[[str], str]) -> list[str]:
+    def every(answer: str) -> str:
+        return "\n".join(dict.fromkeys(read(one.strip()) for one in answer.split(",") if one.strip()))
+
+    return _asked(question, "", every).splitlines()
+
+
+def _asked(question: str, default: str, read: Callable[[str], str]) -> str:
+    """Ask until the answer can be read."""
+    from licet.cli.terminal import warn
+
+    while True:
+        answer = click.prompt(f"  {question}", default=default, show_default=bool(default), err=True)
+        try:
+            return read(str(answer).strip())
+        except ValueError as problem:
+            warn(str(problem))
+
+
+def _refuse_existing(path: Path, shown: str) -> None:
+    """Before anything is asked."""
+    if path.exists() or path.is_symlink():
+        raise _unwritable(shown, "it exists already")
+
+
+def _unwritable(shown: str, reason: str) -> UsageError:
+    return UsageError(f"`{shown}` can't be written: {reason}", advice="name another with --file")
+
+
+def _write(path: Path, shown: str, content: str) -> None:
     try:
         with path.open("x", encoding="utf-8") as opened:
-            opened.write(_TEMPLATE.format(name=path.resolve().parent.name, pack=pack))
+            opened.write(content)
+    except FileExistsError:
+        raise _unwritable(shown, "it exists already") from None
     except OSError as problem:
-        reason = (
-            "it exists already" if isinstance(problem, FileExistsError) else str(problem.strerror).lower()
-        )
-        raise UsageError(f"`{file}` can't be written: {reason}", advice="name another with --file") from None
-    if as_json:
-        put_json({"file": str(path.resolve()), "extends": pack})
-    else:
-        show_card(
-            Card(
-                "good",
-                f"wrote {file}",
-                "",
-                [("starts", f"from {pack}"), ("next", f"licet run --policy {file} …")],
-            )
-        )
-    return 0
+        raise _unwritable(shown, str(problem.strerror).lower()) from None
+
+
+def _schema_beside(path: Path) -> str:
+    """Write the schema beside a policy, unless there is one; in words, what was done."""
+    import json
+
+    from licet.workbench.schema import FILE_NAME, schema
+
+    beside = path.parent / FILE_NAME
+    try:
+        with beside.open("x", encoding="utf-8") as opened:
+            opened.write(json.dumps(schema(), indent=1) + "\n")
+    except FileExistsError:
+        return f"{FILE_NAME} was there already; `licet policy schema` writes it anew"
+    except OSError as problem:
+        return f"{FILE_NAME} can't be written: {str(problem.strerror).lower()}"
+    return f"{FILE_NAME}, for editors"

@@ -2,74 +2,121 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from licet.cli import amounts
+from licet.cli.nearby import near
 from licet.cli.policy.stacks import stack_of
-from licet.policy import PolicyStack
+
+if TYPE_CHECKING:
+    from licet.errors import Position
+    from licet.workbench.effective import Effective, Part, Setting
+
+Row = tuple[str, str, str]
 
 
 @click.command()
 @click.argument("file", default="licet.yaml")
+@click.option(
+    "--effective", "whole", is_flag=True, help="Every setting with its default and what it outweighs."
+)
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON document to stdout.")
-def show(file: str, as_json: bool) -> int:
-    """Show what FILE says together with all that it extends and every bound in force."""
-    from licet.cli.terminal import put_json, put_table
+def show(file: str, whole: bool, as_json: bool) -> int:
+    """Show what FILE says together with all that it extends and every bound in force.
 
-    stack = stack_of(file)
+    Each line names the document and the line it comes from; each document comes with the digest of what it
+    says. Exit codes: 0 shown · 2 invalid.
+    """
+    from licet.cli.terminal import put_json, put_table
+    from licet.workbench.effective import effective
+
+    found = effective(stack_of(file))
     if as_json:
-        put_json(_json(stack))
-        return 0
-    rows: list[tuple[str, str, str]] = []
-    for document in stack.documents:
-        rows += [
-            (entry.effect, entry.text, str(entry.where))
-            for entry in (*document.deny, *document.ask, *document.allow)
-        ]
-    rows += [
-        ("limit", f"{name} {amounts.limit(name, value)}", "lowest of all")
-        for name, value in stack.limits.stated().items()
-    ]
-    rows += [("env", f"{name}={value}", stack.root.file) for name, value in stack.environment.items()]
-    rows += [
-        ("require", f"{control} {level}", "highest of all") for control, level in stack.requirements.items()
-    ]
-    rows += [("screen", stack.screen_mode, ""), ("audit", f"{stack.audit_mode}, {stack.content_mode}", "")]
-    rows += [("bound", bound.file, f"sha256 {stack.sources[bound.file]}") for bound in stack.bounds]
-    rows += [("sealed", path, "never opened") for path in stack.sealed]
-    rows.append(("digest", stack.digest, ""))
-    put_table(("what", "value", "from"), rows)
+        put_json(_json(found))
+    else:
+        put_table(("what", "value", "from"), _rows(found, whole=whole))
     return 0
 
 
-def _json(stack: PolicyStack) -> dict[str, Any]:
+def _rows(found: Effective, *, whole: bool) -> Iterator[Row]:
+    from licet.workbench import words
+
+    for part in found.parts:
+        mark = " (dry run: decides nothing)" if part.role == "dry_run" else ""
+        yield from ((entry.effect, entry.text, f"{near(entry.where)}{mark}") for entry in part.entries)
+        yield from (
+            ("rule", f"{rule.id}: {words.sentence(rule)}", f"{near(rule.where)}{mark}") for rule in part.rules
+        )
+    for setting in found.settings:
+        if whole or setting.stated:
+            yield setting.key, setting.shown, _origin(setting)
+        if whole:
+            yield from (("", f"not {text}", near(where)) for text, where in setting.outweighed)
+    yield from (_document(part) for part in found.parts)
+    yield from (("sealed", near(path), "never opened") for path in found.sealed)
+    yield "digest", found.digest, "of all of this"
+
+
+def _origin(setting: Setting) -> str:
+    if setting.stated:
+        return ", ".join(map(near, setting.stated))
+    return f"default, in {near(setting.document)}" if setting.document else "default"
+
+
+def _document(part: Part) -> Row:
+    what = {"root": "root", "bound": "bound", "dry_run": "dry run"}[part.role]
+    shown = near(part.file) if part.name is None else f"{near(part.file)} ({part.name})"
+    return what, shown, f"sha256 {part.sha256}" if part.sha256 else part.digest
+
+
+def _json(found: Effective) -> dict[str, Any]:
+    from licet.workbench import words
+
     return {
-        "digest": stack.digest,
+        "digest": found.digest,
         "documents": [
             {
-                "file": document.file,
-                "name": document.name,
-                "sha256": stack.sources[document.file],
+                "role": part.role,
+                "file": part.file,
+                "name": part.name,
+                "digest": part.digest,
+                "sha256": part.sha256,
                 **{
-                    effect: [{"entry": entry.text, "where": str(entry.where)} for entry in entries]
-                    for effect, entries in (
-                        ("allow", document.allow),
-                        ("ask", document.ask),
-                        ("deny", document.deny),
-                    )
+                    effect: [
+                        {"entry": entry.text, "where": asdict(entry.where)}
+                        for entry in part.entries
+                        if entry.effect == effect
+                    ]
+                    for effect in ("allow", "ask", "deny")
                 },
+                "rules": [
+                    {
+                        "id": rule.id,
+                        "does": list(words.effects(rule)),
+                        "when": words.condition(rule),
+                        "where": asdict(rule.where),
+                    }
+                    for rule in part.rules
+                ],
             }
-            for document in stack.documents
+            for part in found.parts
         ],
-        "limits": stack.limits.stated(),
-        "env": dict(stack.environment),
-        "require": dict(stack.requirements),
-        "evidence": stack.evidence,
-        "only": sorted(stack.only) if stack.only is not None else None,
-        "prefer": list(stack.prefer),
-        "screen": {"mode": stack.screen_mode, "modules": {"deny": sorted(stack.denied_modules)}},
-        "audit": {"mode": stack.audit_mode, "content": stack.content_mode},
-        "sealed": list(stack.sealed),
+        "settings": [
+            {
+                "key": setting.key,
+                "value": setting.value,
+                "document": setting.document,
+                "stated": [_place(where) for where in setting.stated],
+                "outweighed": [{"value": text, **_place(where)} for text, where in setting.outweighed],
+            }
+            for setting in found.settings
+        ],
+        "sealed": list(found.sealed),
     }
+
+
+def _place(where: Position) -> dict[str, Any]:
+    return asdict(where)

@@ -6,13 +6,14 @@ Rules this module keeps:
   about tools, against every tool it matches; it is evaluated in another form (see `tree`), in which what is
   missing is an error and not an empty text or a zero;
 - only a boolean is an answer; an error of any kind is unknown, with the reason;
-- the cost is bounded: the length of a text and of a pattern, what is bound (see `values`), and the 10,000
-  steps of the library;
+- the cost is bounded: the length of a text and of a pattern, what is bound (see `values`), what a text makes of
+  that (see `growth`), and the 10,000 steps of the library;
 - the library is imported when a policy has a text.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -22,9 +23,10 @@ from typing import Any
 from licet.errors import InvalidPolicy
 from licet.policy.cel import messages, tree
 from licet.policy.cel.bindings import Bound, bind
+from licet.policy.cel.growth import refuse_growth
 from licet.policy.cel.schema import environment
 from licet.policy.cel.values import decimal_class, order
-from licet.policy.during import zone_advice
+from licet.policy.during import OF_THE_HOST, zone_advice
 from licet.policy.engine import Scope, TextPlace
 from licet.policy.facts import Facts
 from licet.policy.signatures import Signature
@@ -33,6 +35,7 @@ from licet.policy.truth import Truth, certain
 MAX_LENGTH = 4_096
 MAX_PATTERN = 200
 
+_OFFSET = re.compile(r"[+-]?(?:0[0-9]|1[0-4]):[0-5][0-9]", re.ASCII)
 _ZONED = (
     "getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getHours",
     "getMinutes", "getSeconds", "getMilliseconds",
@@ -145,7 +148,9 @@ class CelEngine:
             whole = tree.read(checked.serialize())
             offsets = tree.places(whole)
             tree.constants(whole, self._literals.checks)
-            flattening = tree.Flattening(signature, tree.kinds(whole))
+            kinds = tree.kinds(whole)
+            refuse_growth(whole, kinds)
+            flattening = tree.Flattening(signature, kinds)
             flattening.run(whole)
         except tree.Refused as problem:
             where = place.at(*_line_column(text, offsets.get(problem.node, 0)))
@@ -264,7 +269,8 @@ class _Literals:
         return None if self._holds(name, text) else f"`{text}` is no {name} {example}"
 
     def _zone(self, text: str) -> str | None:
-        return None if self._holds("zone", text) else f"unknown time zone `{text}`; {zone_advice(text)}"
+        is_known = _OFFSET.fullmatch(text) if ":" in text else text not in OF_THE_HOST
+        return None if is_known and self._holds("zone", text) else f"unknown time zone `{text}`; {zone_advice(text)}"
 
 
 def _of(tool: str) -> str:

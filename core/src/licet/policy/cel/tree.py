@@ -149,7 +149,7 @@ def walk(node: Any) -> Iterator[Any]:
 
 
 def _children(node: Any) -> list[Any]:
-    kind = _kind(node)
+    kind = kind_of(node)
     if kind == "select":
         return [node.select.operand]
     if kind == "call":
@@ -168,7 +168,8 @@ def _children(node: Any) -> list[Any]:
 _KINDS = ("const", "ident", "select", "call", "list", "struct", "loop")
 
 
-def _kind(node: Any) -> str:
+def kind_of(node: Any) -> str:
+    """Which of its forms a node has: `const`, `ident`, `select`, `call`, `list`, `struct` or `loop`."""
     return next((kind for kind in _KINDS if node.HasField(kind)), "")
 
 
@@ -192,7 +193,7 @@ class Flattening:
         self._visit(tree.expr)
 
     def _visit(self, node: Any) -> None:
-        kind = _kind(node)
+        kind = kind_of(node)
         if kind in ("ident", "select") and self._read(node):
             return
         if kind == "call" and node.call.function in COMPARISONS and self._compare(node):

@@ -1,0 +1,49 @@
+"""What a run that learned would have needed, read back from its own records.
+
+Rules this module keeps: a run that left no record, or did not learn, has nothing to suggest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from licet.errors import LicetError
+
+if TYPE_CHECKING:
+    from licet.result import ExecutionResult
+    from licet.runtime import Runtime
+    from licet.workbench.history.suggest import Suggestion
+
+
+def learned(runtime: Runtime, result: ExecutionResult) -> Suggestion | None:
+    """The lines that would give the run `result` what it wanted; None if it was not let to learn."""
+    from licet import state
+    from licet.cli.policy.suggest import text_of
+    from licet.workbench.history import recorded
+    from licet.workbench.history.suggest import Suggester
+
+    if result.audit is None or not runtime.stack.may_learn:
+        return None
+    try:
+        reader = runtime.plugins.audit_reader(state.read_state(runtime.state_path))
+        records = reader.records_of(result.run_id)
+    except LicetError:  # the card of the run tells what is wrong with its trail
+        return None
+    found = Suggester(runtime.stack, runtime.offers(), text_of(runtime.stack))
+    for run in recorded.runs(str(runtime.state_path), records):
+        found.add(run)
+    return found.finish()
+
+
+def document(found: Suggestion | None, policy: str) -> dict[str, Any] | None:
+    """The suggestion as `licet policy suggest --json` has it."""
+    from licet.cli.policy import suggest
+
+    return suggest.as_document(found, policy) if found is not None else None
+
+
+def show(found: Suggestion, policy: str) -> None:
+    """Say what was learned, all of it to stderr: stdout belongs to the code."""
+    from licet.cli.policy import suggest
+
+    suggest.show(found, policy, err=True)

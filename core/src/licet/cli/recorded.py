@@ -1,0 +1,103 @@
+"""`licet explain RUN`: a decision as it was recorded, and whether its policy has changed since.
+
+Rules this module keeps: the log is only read; that a policy can't be loaded any more hides nothing of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from licet.cli import because
+from licet.cli.refusals import SHOWN
+from licet.cli.terminal import Card, Tone, put_json, show_card
+from licet.errors import LicetError, UsageError
+
+_RUN = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{5,25}", re.ASCII | re.IGNORECASE)
+_HEADINGS: dict[int, tuple[Tone, str]] = {
+    0: ("good", "was allowed"),
+    3: ("bad", "was denied"),
+    4: ("warn", "needed an approval"),
+    5: ("bad", "was allowed, but no sandbox could run it"),
+}
+
+
+def is_run(name: str | None) -> bool:
+    """Whether `name` is the id of a run, or the beginning of one, and no file."""
+    return name is not None and _RUN.fullmatch(name) is not None and not Path(name).exists()
+
+
+def explain_run(run: str, policy: str | None, state: str | None, *, as_json: bool, everything: bool) -> int:
+    """Tell how `run` was decided; returns the exit code of that decision.
+
+    `policy` is what to compare with (None: the policy that decided), and whose log it is; `state` names the
+    log instead.
+
+    Raises:
+        UsageError: there is no such run, or several, or it has no decision.
+        AuditUnavailable: the log can't be read.
+    """
+    from licet.cli.audit import reader_of
+    from licet.workbench.history.recounting import exit_code, recounted
+
+    reader = reader_of(state, None if state is not None else policy)
+    told = recounted(reader.records_of(run.upper()))
+    if told is None:
+        raise UsageError(
+            f"no decision is recorded for the run `{run}`", advice=f"see `licet audit show {run}`"
+        )
+    told["policy_now"] = now = _now(policy or next((one["file"] for one in told["documents"]), None))
+    now["changed"] = now["policy_digest"] != told["policy_digest"] if now["policy_digest"] else None
+    code = exit_code(told)
+    if as_json:
+        put_json(told)
+        return code
+    tone, heading = _HEADINGS[code]
+    note = f"run {told['run_id']} · audit #{told['recorded']['seq']}"
+    show_card(Card(tone, heading, note, tuple(rows_of(told, everything=everything))))
+    return code
+
+
+def _now(policy: str | None) -> dict[str, Any]:
+    """What the policy that decided says now; its digest is None if nobody can tell."""
+    from licet.cli.policy.stacks import stack_of
+
+    found: dict[str, Any] = {"policy": None, "policy_digest": None, "problem": None}
+    if policy is None:
+        return found | {"problem": "the record does not name it"}
+    try:
+        stack = stack_of(policy)
+    except LicetError as problem:
+        return found | {"problem": str(problem)}
+    return found | {"policy": stack.name, "policy_digest": stack.digest}
+
+
+def rows_of(told: Mapping[str, Any], *, everything: bool) -> Iterable[tuple[str, str]]:
+    """The lines of its card; `everything` shows what was allowed, and the rules with every leaf, too."""
+    yield "decided", str(told["at"] or told["recorded"]["time"])[:19].replace("T", " ") + " UTC"
+    for violation in [one for one in told["violations"] if one.get("refused")][:SHOWN]:
+        line = violation.get("line")
+        yield f"line {line}" if line else "code", str(violation.get("code"))
+    verdicts = told["verdicts"] if everything else [v for v in told["verdicts"] if v["effect"] != "allow"]
+    for verdict in verdicts if everything else verdicts[:SHOWN]:
+        line = verdict["intent"]["line"]
+        yield f"line {line}" if line else "asked", because.spelled(verdict["intent"])
+        yield "because", str(verdict["reason"])
+    if len(verdicts) > SHOWN and not everything:
+        yield "", f"and {len(verdicts) - SHOWN} more: `--all` shows them"
+    yield from because.rows(told, everything=everything)
+    if told["selection"]["backend"] is not None:
+        yield "sandbox", str(told["selection"]["backend"])
+    yield "ended", str(told["termination"] or "unfinished")
+    yield "policy", _since(told)
+
+
+def _since(told: Mapping[str, Any]) -> str:
+    now = told["policy_now"]
+    if now["changed"] is None:
+        return f"{told['policy']}; whether it has changed since can't be told: {now['problem']}"
+    if now["changed"]:
+        return f"{told['policy']}, which has changed since: now it is {now['policy']}"
+    return f"{told['policy']}, unchanged since"

@@ -1,0 +1,1 @@
+"""What two policies differ in, in words, and which of them is the stricter."""

@@ -1,0 +1,129 @@
+"""A recorded decision, told again as it was made, in the form of `licet explain --json`.
+
+Rules this module keeps:
+
+- it tells what the records say and decides nothing anew;
+- a record may hold anything: what is missing or of another type is None or left out, never a crash.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from licet.record import Record
+
+_OUTCOMES = {"true": "hit", "unknown": "unknown", "false": "missed"}
+_BY = re.compile(r"(?::(\d+))? (.*)", re.DOTALL)
+
+
+def recounted(records: Sequence[Record]) -> dict[str, Any] | None:
+    """The decision of the run that `records` are of; None if none is recorded.
+
+    Beside the fields of an explanation it has `run_id`, `recorded{log, seq, time}` and `termination`.
+    """
+    bodies = {record.entry.kind: record.entry.body for record in records}
+    place = next((one for one in records if one.entry.kind == "decision"), None)
+    if place is None:
+        return None
+    decision, request = bodies["decision"], bodies.get("request", {})
+    selection = bodies.get("selection", {})
+    files = _texts(decision.get("documents"))
+    return {
+        "run_id": place.entry.run_id,
+        "recorded": {"log": place.log, "seq": place.seq, "time": place.entry.time},
+        "effect": decision.get("effect"),
+        "verdicts": [_verdict(one, files) for one in _maps(decision.get("verdicts"))],
+        "violations": [dict(one) for one in _maps(decision.get("violations"))],
+        "selection": {
+            "backend": selection.get("backend"),
+            "candidates": [dict(one) for one in _maps(selection.get("candidates"))],
+        },
+        "repair": [],
+        "policy": decision.get("policy"),
+        "policy_digest": decision.get("policy_digest"),
+        "plan_digest": selection.get("plan_digest"),
+        "at": request.get("at"),
+        "documents": [
+            {"file": file, "role": "bound" if number else "root"} for number, file in enumerate(files)
+        ],
+        "rules": [*_rules(decision.get("rules")), *_pending(decision.get("pending"))],
+        "demands": _texts(decision.get("demands")),
+        "rehearsals": [_rehearsal(one, files) for one in _maps(decision.get("rehearsals"))],
+        "ballots": [dict(one) for one in _maps(decision.get("ballots"))],
+        "licet": request.get("licet"),
+        "screen": request.get("screen"),
+        "termination": bodies.get("result", {}).get("termination"),
+    }
+
+
+def exit_code(told: Mapping[str, Any]) -> int:
+    """That of `licet explain` for a decision recorded so; one that can't be read counts as denied."""
+    effect = told["effect"]
+    if effect not in ("allow", "ask"):
+        return 3
+    if told["selection"]["backend"] is None:
+        return 5
+    return 4 if effect == "ask" else 0
+
+
+def _verdict(one: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
+    action, _, target = str(one.get("intent", "?")).partition(" ")
+    return {
+        "intent": {
+            "action": action,
+            "target": target if target and target != "(unknown)" else None,
+            "source": one.get("source"),
+            "line": one.get("line"),
+            "when": one.get("when"),
+            "excerpt": None,
+        },
+        "effect": one.get("effect"),
+        "by": [_by(text, files) for text in _texts(one.get("by"))],
+        "reason": one.get("reason"),
+    }
+
+
+def _by(text: str, files: Sequence[str]) -> dict[str, Any]:
+    """What decided, taken apart: a document is known by its name, since that may hold anything."""
+    for file in sorted((*files, "licet"), key=len, reverse=True):
+        found = _BY.fullmatch(text, len(file)) if text.startswith(file) else None
+        if found is not None:
+            return {"document": file, "line": int(found[1] or 0), "rule": found[2]}
+    place, _, rule = text.partition(" ")
+    file, _, line = place.rpartition(":")
+    known = line.isdecimal() and line.isascii()
+    return {"document": file if known else place, "line": int(line) if known else 0, "rule": rule}
+
+
+def _rules(rules: object) -> Iterable[dict[str, Any]]:
+    for one in _maps(rules):
+        yield {
+            "rule": one.get("rule"),
+            "where": one.get("where"),
+            "outcome": _OUTCOMES.get(str(one.get("truth")), "unknown"),
+            "leaves": [dict(leaf) for leaf in _maps(one.get("leaves"))],
+        }
+
+
+def _pending(names: object) -> Iterable[dict[str, Any]]:
+    return ({"rule": name, "where": None, "outcome": "pending", "leaves": []} for name in _texts(names))
+
+
+def _rehearsal(one: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
+    document = str(one.get("document"))
+    return {
+        "document": document,
+        "effect": one.get("effect"),
+        "verdicts": [_verdict(each, (*files, document)) for each in _maps(one.get("verdicts"))],
+        "rules": list(_rules(one.get("rules"))),
+    }
+
+
+def _maps(value: object) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, (list, tuple)) else []
+
+
+def _texts(value: object) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, (list, tuple)) else []

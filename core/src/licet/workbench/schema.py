@@ -1,0 +1,344 @@
+"""The JSON Schema of the policy language, for editors.
+
+Rules this module keeps:
+
+- whatever licet loads is valid under it, but for a null where a key could be left out: an editor never marks
+  what is right;
+- a key of the language that has no schema here is an error when the schema is made: none is forgotten;
+- enumerations and words come from the code that reads policies; what a schema can't say (that an entry is
+  dead, that a path climbs out) is left to `licet policy check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from licet.contract import Control, Evidence, Level
+from licet.controls import MEANINGS
+from licet.policy.document import PolicyDocument
+from licet.policy.during import DAYS
+from licet.policy.during import KEYS as DURING_KEYS
+from licet.policy.leaves import KEYS as CONDITION_KEYS
+from licet.policy.leaves import PROPERTY
+from licet.policy.parts import Approval, AuditPolicy, SandboxPolicy, ScreenModules, ScreenPolicy
+from licet.policy.problems import HIDDEN
+from licet.policy.rule import KEYS as RULE_KEYS
+from licet.policy.signatures import KINDS
+from licet.request import DEFAULT_LIMITS, Limits
+from licet.requirements import LIMIT_CONTROLS
+from licet.units import show_limit
+from licet.workbench.case_schema import case, circumstances
+from licet.workbench.words import listed
+
+Schema = dict[str, Any]
+
+FILE_NAME = "licet.schema.json"
+"""What the schema is called where it lies beside a policy."""
+
+EDITOR_LINE = f"# yaml-language-server: $schema=./{FILE_NAME}"
+"""The first line of a policy, by which editors find the schema beside it."""
+
+_REST = r"(\s+except\s+\S[\s\S]*)?\s*$"
+_PORT = r":[0-9]{1,5}"
+_HOST = r"(\[[0-9A-Fa-f:.]+(/[0-9]{1,3})?\]|[^\s:\[\]]+)"
+_TYPE = "|".join(KINDS)
+_DURATION = r"^\s*[0-9]{1,20}(\.[0-9]{1,20})?\s*(ms|s|m|min|h|d)?\s*$"
+_SIZE = r"^\s*[0-9]{1,20}(\.[0-9]{1,20})?\s*(B|[kKMGT]B|[KMGT]iB)?\s*$"
+_IN_SECONDS = frozenset({"wall_time", "cpu_time"})
+_COUNTS = frozenset({"processes", "recursion", "tool_calls"})
+
+
+def schema() -> Schema:
+    """The whole of it, draft 2020-12."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "licet policy",
+        "description": "Decides whether code that nobody reviewed may run; see `licet policy check`.",
+        **_object(_properties(PolicyDocument, _DOCUMENT), required=["licet"]),
+        "$defs": _definitions(),
+    }
+
+
+def schema_of_tests() -> Schema:
+    """That of files of tests, `*.test.yaml`."""
+    cases = {"type": "array", "items": case(in_rule=False), "minItems": 1}
+    given = _object(circumstances(), description="Circumstances of every case that does not state its own.")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "tests of a licet policy",
+        **_object({"policy": _FILE, "given": given, "tests": cases}, required=["policy", "tests"]),
+        "$defs": _definitions(),
+    }
+
+
+def _definitions() -> Schema:
+    return {
+        "permission": _entry("allow", port=True),
+        "denial": _entry("deny", port=False),
+        "duration": _either(
+            {"type": "string", "pattern": _DURATION}, {"type": "number", "exclusiveMinimum": 0},
+            "Seconds, or a number with ms, s, m, h or d: `500ms`, `60s`, `2m`.",
+        ),
+        "size": _either(
+            {"type": "string", "pattern": _SIZE}, {"type": "number", "exclusiveMinimum": 0},
+            "Bytes, or a number with kB, MB, GB, KiB, MiB or GiB: `64KiB`, `2GiB`.",
+        ),
+        "count": {"type": "integer", "minimum": 1},
+        "limits": _limits(),
+        "sandbox": _sandbox(),
+        "audit": _audit(),
+        "approval": _approval(),
+        "condition": _condition(),
+        "mapping": _mapping(),
+        "window": _window(),
+        "rule": _rule(),
+        "signature": _signature(),
+    }  # fmt: skip
+
+
+def _ref(name: str, description: str | None = None) -> Schema:
+    found: Schema = {"$ref": f"#/$defs/{name}"}
+    return found | ({"description": description} if description else {})
+
+
+def _object(properties: Mapping[str, Any], required: list[str] | None = None, **more: Any) -> Schema:
+    found: Schema = {"type": "object", "properties": dict(properties), "additionalProperties": False, **more}
+    return found | ({"required": required} if required else {})
+
+
+def _either(one: Schema, other: Schema, description: str) -> Schema:
+    return {"anyOf": [one, other], "description": description}
+
+
+def _one_or_more(item: Schema, description: str) -> Schema:
+    return _either(item, {"type": "array", "items": item, "minItems": 1}, description)
+
+
+def _texts(description: str) -> Schema:
+    return {"type": "array", "items": {"type": "string"}, "description": description}
+
+
+def _words(words: Iterable[str], description: str) -> Schema:
+    return {"enum": [str(word) for word in words], "description": description}
+
+
+def _properties(model: type[BaseModel], told: Mapping[str, Any]) -> Schema:
+    """The keys of a model, each with what is told of it; raises `KeyError` for one of which nothing is."""
+    keys = [field.alias or name for name, field in model.model_fields.items() if name not in HIDDEN]
+    return {key: told[key] for key in keys}
+
+
+def _entry(effect: str, *, port: bool) -> Schema:
+    target = rf"(any|private|{_HOST}{_PORT if port else f'({_PORT})?'})"
+    shapes = (
+        r"^\s*(run|shell)\s*$",
+        r"^\s*(read|write) \s*\S[\s\S]*$",
+        rf"^\s*network \s*{target}{_REST}",
+        rf"^\s*tool \s*[A-Za-z_*][A-Za-z0-9_*]*{_REST}",
+    )
+    told = "a port is mandatory" if port else "without a port it means every port"
+    return {
+        "type": "string",
+        "pattern": "|".join(shapes),
+        "description": "`run`, `read PATH`, `write PATH`, `network HOST:PORT`, `shell` or `tool NAME`; "
+        f"`except TARGET` takes something out. Of a host {told}.",
+        "examples": list(_EXAMPLES[effect]),
+    }
+
+
+_EXAMPLES = {
+    "allow": ("read ./data", "write ./out", "network api.example.com:443", "tool find_order", "shell"),
+    "deny": ("read ./data/secrets", "network example.com", "run"),
+}
+
+
+def _limits() -> Schema:
+    defaults = DEFAULT_LIMITS.stated()
+    found = {}
+    for name in Limits.model_fields:
+        kind = "duration" if name in _IN_SECONDS else "count" if name in _COUNTS else "size"
+        by = LIMIT_CONTROLS.get(name)
+        held = f"held by the sandbox ({listed(by)})" if by else "kept by licet or the language"
+        default = show_limit(name, defaults[name]) if name in defaults else "none"
+        found[name] = _ref(kind, f"Default {default}; {held}. The lowest of all documents counts.")
+    return _object(found)
+
+
+def _sandbox() -> Schema:
+    levels = [Level.partial.value, Level.enforced.value]
+    controls = {
+        control.value: {"enum": levels, "description": f"Where this is enforced, {MEANINGS[control].means}."}
+        for control in Control
+    }
+    told = {
+        "require": _object(controls, description="Controls that must hold beyond what the decision demands."),
+        "evidence": _words(Evidence, "What a claim has to rest on. The strongest of all documents counts."),
+        "only": _texts("The backends that may be used. What all documents admit counts."),
+        "prefer": _texts("Which backend to take first among those that qualify."),
+    }
+    return _object(_properties(SandboxPolicy, told), description="What is asked of a sandbox.")
+
+
+def _audit() -> Schema:
+    told = {
+        "mode": _words(("required", "best_effort"), "`required`: no trail, no run."),
+        "content": _words(("digest", "kept"), "`digest`: the record holds no content."),
+    }
+    return _object(_properties(AuditPolicy, told), description="How the trail is kept.")
+
+
+def _approval() -> Schema:
+    told = {
+        "count": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 100,
+            "description": "How many different persons.",
+        },
+        "from": _texts("The groups they come from; empty: anybody."),
+        "reviewer": _words(("any", "human"), "`human`: no program can approve."),
+        "expires": _ref("duration", "How long an approval may take and wait until it is used."),
+        "unattended": _words(("deny", "queue"), "What happens where nobody can be asked."),
+    }
+    return _object(_properties(Approval, told), description="Who has to approve what asks.")
+
+
+def _condition() -> Schema:
+    text = {"type": "string", "minLength": 1, "description": "CEL, type-checked when the policy is loaded."}
+    one = {"anyOf": [text, _ref("mapping")]}
+    return _either(
+        one, {"type": "array", "items": one, "minItems": 1}, "A text (CEL), a mapping, or a list: all of it."
+    )
+
+
+def _mapping() -> Schema:
+    words = _one_or_more({"type": "string"}, "A text, or a list of which any may match.")
+    moments = {"type": "string", "description": "A day, or a time with its offset: `2026-03-01T12:00:00Z`."}
+    found: Schema = {key: words for key in CONDITION_KEYS if not key.startswith(PROPERTY)}
+    found |= {"before": moments, "after": moments}
+    value = {"type": ["string", "number", "boolean"]}
+    properties = _one_or_more(value, "A property of the subject.")
+    pattern = {f"^{PROPERTY.replace('.', '[.]')}.+$": properties}
+    return _object(found, patternProperties=pattern, minProperties=1)
+
+
+def _window() -> Schema:
+    day = {
+        "type": "string",
+        "pattern": rf"^\s*({_any_case(DAYS)})\s*(-\s*({_any_case(DAYS)})\s*)?$",
+        "examples": ["sat", "mon-fri"],
+    }
+    hours = {"type": "string", "pattern": r"^\s*[0-9]{2}:[0-9]{2}\s*-\s*[0-9]{2}:[0-9]{2}\s*$"}
+    told = {
+        "days": _one_or_more(day, "Days of the week, or spans of them."),
+        "hours": _one_or_more(hours, "`09:00-17:30`; an end before the start lies on the next day."),
+        "from": {"type": "string", "description": "A date or a time at which it begins."},
+        "until": {"type": "string", "description": "A date or a time at which it is over."},
+        "zone": {"type": "string", "description": "The clock it is read on: `Europe/Berlin`, `UTC`."},
+    }
+    return _object({key: told[key] for key in DURING_KEYS}, minProperties=1)
+
+
+def _any_case(words: tuple[str, ...]) -> str:
+    return "|".join("".join(f"[{letter}{letter.upper()}]" for letter in word) for word in words)
+
+
+def _rule() -> Schema:
+    entries = [{"type": "array", "items": _ref("denial")}, _ref("denial")]
+    asked = [{"type": "array", "items": _ref("permission")}, _ref("permission")]
+    told = {
+        "id": {
+            "type": "string",
+            "pattern": r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$",
+            "description": "Its name in records and tests; name it after its reason.",
+        },
+        "deny": {"anyOf": entries, "description": "What it denies while it applies."},
+        "ask": {"anyOf": asked, "description": "What it asks about while it applies."},
+        "if": _ref("condition", "It applies only if this holds, or is not known."),
+        "unless": _ref("condition", "It does not apply if this certainly holds."),
+        "during": _one_or_more(_ref("window"), "When it applies: all of one window; of a list, any."),
+        "limits": _ref("limits"),
+        "sandbox": _ref("sandbox"),
+        "approval": _ref("approval"),
+        "audit": _ref("audit"),
+        "tests": {
+            "type": "array",
+            "items": case(in_rule=True),
+            "description": "Cases that `licet policy test` tries.",
+        },
+    }
+    properties = {key: told[key] for key in RULE_KEYS}
+    return _object(properties, ["id"], description="Tightens while it applies; it never allows.")
+
+
+def _signature() -> Schema:
+    return {
+        "type": "object",
+        "additionalProperties": {"type": "string", "pattern": rf"^\s*(list of )*\s*({_TYPE})\s*\??\s*$"},
+        "description": f"Parameters with types: {', '.join(KINDS)}; `list of TYPE`; `TYPE?` may be left out.",
+    }
+
+
+def _screen() -> Schema:
+    modules = _object(_properties(ScreenModules, {"deny": _texts("Seen by the static screen alone.")}))
+    told = {
+        "mode": _words(("refuse", "report"), "What happens to what the static screen finds."),
+        "modules": modules,
+    }
+    return _object(_properties(ScreenPolicy, told), description="The static screen, before anything runs.")
+
+
+def _entries(kind: str, description: str) -> Schema:
+    return {"type": "array", "items": _ref(kind), "description": description}
+
+
+_FILE = {"type": "string", "minLength": 1}
+_BOUND: Schema = {
+    "anyOf": [
+        _FILE,
+        {
+            "type": "object",
+            "properties": {"file": _FILE, "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"}},
+            "required": ["file"],
+            "additionalProperties": False,
+        },
+    ]
+}
+_DOCUMENT: Mapping[str, Schema] = {
+    "licet": {"const": 1, "description": "The version of the language."},
+    "name": {"type": "string", "description": "How cards and records call it."},
+    "extends": {
+        **_FILE,
+        "description": "The text it starts from: a file, or a pack such as `licet:compute`.",
+    },
+    "within": _either(
+        _BOUND,
+        {"type": "array", "items": _BOUND, "examples": [["./org.yaml"]]},
+        "Bounds: files or packs that must permit too.",
+    ),
+    "allow": _entries("permission", "What code may do. What nothing allows is denied."),
+    "ask": _entries("permission", "What needs an approval. It beats `allow`."),
+    "deny": _entries("denial", "What is never done. It beats `ask` and `allow`."),
+    "limits": _ref("limits"),
+    "env": {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "propertyNames": {"pattern": "^[^=]+$"},
+        "description": "The whole environment: values, or `pass` for the host's.",
+    },
+    "screen": _screen(),
+    "sandbox": _ref("sandbox"),
+    "approval": _ref("approval"),
+    "audit": _ref("audit"),
+    "tools": {
+        "type": "object",
+        "additionalProperties": _ref("signature"),
+        "description": "Host functions that code may call; in a bound, the only ones.",
+    },
+    "rules": _entries("rule", "What is tightened for some, at some time, or in some calls."),
+    "learn": {"type": "boolean", "description": "Whether `licet run --learn` may collect what a run needs."},
+    "mode": _words(("enforce", "dry_run"), "`dry_run`: evaluated and recorded, decides nothing; in bounds."),
+}

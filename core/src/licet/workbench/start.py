@@ -1,0 +1,109 @@
+"""The text of a new policy, from what its author wishes.
+
+Rules this module keeps:
+
+- what is written loads: each answer is read by the very parsers that read policies, before it is taken;
+- a text that YAML could read as something else is quoted;
+- nothing is opened that was not wished for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from licet import units
+from licet.errors import Position
+from licet.policy.patterns import parse
+from licet.policy.signatures import KINDS
+from licet.request import Action
+from licet.workbench.schema import EDITOR_LINE
+
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./*-]*(?: [A-Za-z0-9_./*-]+(?::[0-9]+)?)*", re.ASCII)
+_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a new policy is to say: its `name`, the `pack` it starts from, entries of `allow`, and bounds.
+
+    `limits` are texts by name, as in `{"memory": "256MiB"}`. `editor` puts the line for editors on top.
+    """
+
+    name: str
+    pack: str
+    allow: Sequence[str] = ()
+    limits: Sequence[tuple[str, str]] = ()
+    within: Sequence[str] = ()
+    editor: bool = True
+
+
+def entry(action: Action, target: str, base: str) -> str:
+    """One entry of `allow`; relative paths are taken from `base`.
+
+    Raises:
+        ValueError: it is none; the message says what was expected.
+    """
+    text = f"{action} {target}".strip()
+    parse(text, "allow", base=base, where=Position("answer"))
+    return text
+
+
+def duration(text: str) -> str:
+    """A duration as it was written; raises `ValueError` for anything else."""
+    units.duration(text)
+    return text
+
+
+def size(text: str) -> str:
+    """A size as it was written; raises `ValueError` for anything else."""
+    units.size(text)
+    return text
+
+
+def text(wishes: Wishes) -> str:
+    """A small policy with comments."""
+    lines = [EDITOR_LINE] if wishes.editor else []
+    lines += ["licet: 1", f"name: {scalar(wishes.name)}"]
+    lines.append(f"extends: {wishes.pack}  # what it starts from; `licet policy show {wishes.pack}` tells it")
+    if wishes.within:
+        lines.append("within:  # each has to permit too")
+        lines += _items(wishes.within)
+    if wishes.allow:
+        lines.append("allow:  # what nothing allows is denied")
+        lines += _items(wishes.allow)
+    else:
+        lines.append("# allow: [read ./data, write ./out, network api.example.com:443]")
+    lines.append("# ask: [write ./out/final]  # needs an approval; beats `allow`")
+    lines.append("# deny: [read ./data/secrets]  # beats both")
+    stated = ", ".join(f"{name}: {scalar(value)}" for name, value in wishes.limits)
+    lines.append(f"limits: {{{stated}}}" if stated else "# limits: {wall_time: 10s, memory: 128MiB}")
+    named = [one.removeprefix("tool ") for one in wishes.allow if one.startswith("tool ")]
+    if named:
+        lines.append(
+            f"# tools: {{{named[0].rstrip('*') or 'f'}: {{amount: {KINDS[2]}}}}}  # what a tool takes"
+        )
+    return "\n".join((*lines, ""))
+
+
+def _items(texts: Iterable[str]) -> list[str]:
+    return [f"  - {scalar(one)}" for one in texts]
+
+
+def scalar(content: str) -> str:
+    """A text as one line of YAML: plain where nobody could misread it, else in quotes."""
+    if _PLAIN.fullmatch(content) and content.lower() not in _WORDS:
+        return content
+    if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?(?:[A-Za-z]+)", content, re.ASCII):
+        return content  # an amount with its unit
+    return f'"{"".join(map(_escaped, content))}"'
+
+
+def _escaped(sign: str) -> str:
+    """One character inside double quotes; a letter is left as it is, in whatever script."""
+    if sign in '"\\':
+        return f"\\{sign}"
+    if sign.isalnum() or (sign.isascii() and sign.isprintable()):
+        return sign
+    return f"\\U{ord(sign):08X}"

@@ -1,0 +1,1 @@
+"""A decider with a policy of its own."""
