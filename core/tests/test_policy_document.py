@@ -122,7 +122,7 @@ def test_reserved_are_exactly_the_keys_of_the_design_that_do_nothing_yet() -> No
             "f.yaml:2:21: unknown name `network_denny`",
             "did you mean `network_deny`?",
         ),
-        ("licet: 1\nqqq: 1\nrrr: 2", "f.yaml:2:1: unknown key `qqq` (and 1 more)", None),
+        ("licet: 1\nqqq: 1\nrrr: 2", "f.yaml:2:1: unknown key `qqq` (and 1 more, in line 3)", None),
     ],
 )
 def test_unknown_keys_have_a_place_and_a_near_name(text: str, message: str, advice: str | None) -> None:

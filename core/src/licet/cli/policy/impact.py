@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from licet.cli.nearby import nearby
+
 if TYPE_CHECKING:
     from licet.workbench.history.impact import Impact, Kinds
     from licet.workbench.history.tally import Tally
@@ -34,8 +36,7 @@ def impact(new: str, logs: tuple[str, ...], as_json: bool) -> int:
     \b
     Exit codes: 0 nothing changes · 1 something changes · 2 usage or invalid policy · 7 a log can't be read
     """
-    from licet.cli.nearby import nearby
-from licet.cli.logs import Reading, readers
+    from licet.cli.logs import Reading, readers
     from licet.cli.terminal import put_json
     from licet.runtime import Runtime
     from licet.screen import VERSION
