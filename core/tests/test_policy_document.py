@@ -141,7 +141,7 @@ def test_unknown_keys_have_a_place_and_a_near_name(text: str, message: str, advi
         ("licet: 2", "f.yaml:1:1: `licet`: this licet reads version 1, found `2`"),
         ("licet: true", "f.yaml:1:1: `licet`: this licet reads version 1, found `True`"),
         ("licet: 1.0", "f.yaml:1:1: `licet`: this licet reads version 1, found `1.0`"),
-        ("licet: '1'", "f.yaml:1:1: `licet`: this licet reads version 1, found `1`"),
+        ("licet: '1'", "f.yaml:1:1: `licet`: this licet reads version 1, found the text `1`"),
         ("licet: 1\nallow: run", "f.yaml:2:1: `allow`: expected a list of entries such as `read ./data`"),
         ("licet: 1\nallow:", "f.yaml:2:1: `allow`: expected a list of entries such as `read ./data`"),
         ("licet: 1\nallow:\n- run\n- 7", "f.yaml:4:3: expected an entry such as `read ./data`, found `7`"),
