@@ -172,6 +172,11 @@ def test_each_rule_is_found_once_and_in_order(stack_of: StackOf) -> None:
     assert not Rulebook(())
 
 
+def test_rules_about_calls_are_known(stack_of: StackOf) -> None:
+    book = stack_of(WAITING).rulebook
+    assert [rule.id for rule in book.about_calls] == ["big", "theirs", "later"]
+
+
 # What conditions read
 
 
