@@ -270,7 +270,11 @@ class _Literals:
 
     def _zone(self, text: str) -> str | None:
         is_known = _OFFSET.fullmatch(text) if ":" in text else text not in OF_THE_HOST
-        return None if is_known and self._holds("zone", text) else f"unknown time zone `{text}`; {zone_advice(text)}"
+        return (
+            None
+            if is_known and self._holds("zone", text)
+            else f"unknown time zone `{text}`; {zone_advice(text)}"
+        )
 
 
 def _of(tool: str) -> str:

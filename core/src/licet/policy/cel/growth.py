@@ -82,7 +82,9 @@ class _Estimate:
 
     def _loop(self, node: Any, sizes: _Sizes, loops: int, counts: bool) -> int:
         if loops == MOST_NESTED:
-            raise Refused(f"macros are nested deeper than {MOST_NESTED} levels", node.id, "split the condition")
+            raise Refused(
+                f"macros are nested deeper than {MOST_NESTED} levels", node.id, "split the condition"
+            )
         loop, nested = node.loop, loops + 1
         whole = self.size(loop.range, sizes, loops, counts=counts)
         start = self.size(loop.start, sizes, loops, counts=counts)
