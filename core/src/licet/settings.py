@@ -9,8 +9,8 @@ Rules this module keeps:
   current directory;
 - a file of settings is a plain file, or a link to one, and small;
 - an unknown key is an error that names the file and the known keys;
-- `enabled` in the administrator's file is a floor: nobody disables what it lists, and nothing is allowed while
-  any of that can't be used (`demanded`).
+- `enabled` in the administrator's file is a floor: nobody disables what it lists, and nothing is allowed
+  while any of that can't be used (`demanded`).
 """
 
 from __future__ import annotations
