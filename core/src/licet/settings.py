@@ -127,10 +127,18 @@ def load_settings(
     if state is not None:
         values |= _file(state / "config.toml")
     values |= _variables(environment)
+    return under_administrator(_validated(values, "LICET_* and config.toml"), managed=managed)
+
+
+def under_administrator(settings: Settings, *, managed: Path = MANAGED_FILE) -> Settings:
+    """`settings` with what the administrator of this machine says of them, which wins.
+
+    Raises:
+        InvalidSettings: the administrator's file is wrong.
+    """
     administrator = _file(managed)
     floor = administrator.pop("enabled", [])
-    values |= administrator
-    settings = _validated(values, "LICET_* and config.toml")
+    settings = _validated({**dict(settings), **administrator}, str(managed))
     missing = tuple(name for name in floor if name not in settings.enabled)
     return settings.model_copy(update={"enabled": settings.enabled + missing}).demanding(floor)
 
