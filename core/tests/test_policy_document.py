@@ -7,6 +7,7 @@ import pytest
 from licet.contract import Control, Evidence, Level
 from licet.errors import InvalidPolicy
 from licet.policy.document import RESERVED, PolicyDocument, build, join
+from licet.policy.index import closing
 from licet.policy.yaml import load
 
 WHOLE = """\
@@ -266,7 +267,8 @@ def test_a_document_binds_workdir_everywhere_and_only_where_it_stands() -> None:
 )
 def test_whether_a_bound_leaves_anything_of_an_entry(bound: str, entry: str, nothing: bool) -> None:
     (root_entry,) = document(f"licet: 1\nallow: ['{entry}']").allow
-    assert document(f"licet: 1\n{bound}").leaves_nothing(root_entry) == nothing
+    read = document(f"licet: 1\n{bound}")
+    assert closing(read.deny, (*read.allow, *read.ask))(root_entry) == nothing
 
 
 def test_every_setting_knows_where_it_stands_and_whose_it_was_before_extends() -> None:

@@ -534,13 +534,13 @@ def test_ten_megabytes_are_not_even_read_to_their_end(files: Files) -> None:
 def test_a_hundred_thousand_entries_are_refused_where_they_become_too_many(files: Files) -> None:
     files.write(root="deny:\n" + "- tool t\n" * 100_000)
     assert files.refusal()[0] == "root.yaml:20003:3: more than 20000 items in one list"
-    files.write(root="deny:\n" + "- tool t\n" * 1000 + "allow:\n" + "- tool u\n" * 1001)
+    files.write(root="deny:\n" + "- tool t\n" * 10_000 + "allow:\n" + "- tool u\n" * 10_001)
     assert files.refusal() == (
-        "root.yaml:1002:3: more than 2000 entries in one policy",
+        "root.yaml:10002:3: more than 20000 entries in one policy",
         "write patterns; what nothing allows is denied without an entry",
     )
-    files.write(root="deny:\n" + "- tool t\n" * 1000 + "allow:\n" + "- tool u\n" * 1000)
-    assert len(files.load().root.entries) == 2000
+    files.write(root="deny:\n" + "- tool t\n" * 10_000 + "allow:\n" + "- tool u\n" * 10_000)
+    assert len(files.load().root.entries) == 20_000
 
 
 def test_files_that_extend_one_another_without_end_are_refused(files: Files) -> None:

@@ -131,6 +131,7 @@ def test_the_form_of_json(explained: Explained) -> None:
         "demands": [],
         "rehearsals": [],
         "ballots": [],
+        "enforced": [],
     }
 
 

@@ -133,6 +133,7 @@ class Ask:
     now: Situation = field(default_factory=Situation)
     declared: list[Want] | None = None
     inferred: list[Want] | None = None
+    learn: bool = False
 
     @property
     def situation(self) -> Situation:
@@ -146,7 +147,9 @@ class Ask:
     def request(self) -> ExecutionRequest:
         """The same for licet."""
         intents = None if self.declared is None else tuple(map(intent_of, self.declared))
-        return ExecutionRequest(code="1", intents=intents, subject=subject_of(self.now.person))
+        return ExecutionRequest(
+            code="1", intents=intents, subject=subject_of(self.now.person), learn=self.learn
+        )
 
 
 def digest(name: str, content: bytes) -> str:
@@ -187,3 +190,6 @@ def points_of(opened: Opened, action: str) -> Points:
 
 ASKS = st.builds(Ask, SITUATIONS, DECLARED, INFERRED)
 """Requests in all their parts."""
+
+MAYBE_LEARNING = st.builds(Ask, SITUATIONS, DECLARED, INFERRED, st.booleans())
+"""The same; of some, the run is to learn what it would need."""

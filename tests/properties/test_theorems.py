@@ -9,6 +9,7 @@ from generated import (
     ASKS,
     BOUNDS,
     INFERRED,
+    MAYBE_LEARNING,
     REFERENCES,
     WANTS,
     Ask,
@@ -108,7 +109,7 @@ def test_ask_overrides_allow(reference: Reference, want: Want, ask: Ask) -> None
 
 
 @theorem
-@given(REFERENCES, BOUNDS, ASKS)
+@given(REFERENCES, BOUNDS, MAYBE_LEARNING)
 def test_adding_a_bound_never_loosens(reference: Reference, bound: Document, ask: Ask) -> None:
     wide = decided_with(stack_of(reference), ask)
     narrow = decided_with(stack_of(replace(reference, bounds=(*reference.bounds, bound))), ask)
@@ -155,7 +156,7 @@ def test_what_nobody_allows_is_denied(reference: Reference, want: Want, ask: Ask
 
 
 @theorem
-@given(REFERENCES, ASKS)
+@given(REFERENCES, MAYBE_LEARNING)
 def test_what_is_opened_was_allowed(reference: Reference, ask: Ask) -> None:
     """Every opened point is allowed, or asked about inside an intent that asks; and none is licet's own."""
     decided = decided_with(stack_of(reference), ask)

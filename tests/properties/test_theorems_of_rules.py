@@ -8,6 +8,7 @@ from random import Random
 
 from generated import (
     ASKS,
+    MAYBE_LEARNING,
     REFERENCES,
     REHEARSING,
     Ask,
@@ -50,7 +51,7 @@ def in_some_document(reference: Reference, rule: Rule, random: Random) -> Refere
 
 
 @settings(max_examples=100, deadline=None)
-@given(REFERENCES, ASKS, of_a_rule("added"), st.randoms(use_true_random=False))
+@given(REFERENCES, MAYBE_LEARNING, of_a_rule("added"), st.randoms(use_true_random=False))
 def test_adding_a_rule_never_loosens(reference: Reference, ask: Ask, rule: Rule, random: Random) -> None:
     wide = decided_with(stack_of(reference), ask)
     narrow = decided_with(stack_of(in_some_document(reference, rule, random)), ask)
@@ -87,7 +88,7 @@ def has_has(reference: Reference) -> bool:
 
 
 @settings(max_examples=100, deadline=None)
-@given(REFERENCES, ASKS, st.sets(st.sampled_from(["id", "tenant", "properties"]), min_size=1))
+@given(REFERENCES, MAYBE_LEARNING, st.sets(st.sampled_from(["id", "tenant", "properties"]), min_size=1))
 def test_saying_less_never_loosens(reference: Reference, ask: Ask, omitted: set[str]) -> None:
     """It holds for all conditions but those that ask by `has` whether something was said at all."""
     assert not has_has(reference)

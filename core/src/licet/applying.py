@@ -73,7 +73,7 @@ def applied_to(stack: PolicyStack, facts: Facts) -> Applied:
     if not stack.rulebook:
         return NONE_APPLIED
     hits, pending = [], []
-    for rule in stack.rulebook.candidates(facts.subject):
+    for rule in stack.rulebook.candidates(facts):
         truth = rule.condition.truth(facts)
         if truth is Truth.false:
             continue

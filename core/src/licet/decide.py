@@ -113,11 +113,8 @@ def decide(
     """
     seen = canonical(report, request.workdir).intents
     learn = request.learn and stack.may_learn
-    # entries that name the working directory are resolved on disk, which can change between two requests
-    judge = _judge.__wrapped__ if stack.names_workdir else _judge
-    judged = judge(
-        stack, request.workdir, request.intents, seen, tuple(request.tools), applied.pending, learn
-    )
+    rules = Rules.of(stack, request.workdir)
+    judged = _judge(rules, request.intents, seen, tuple(request.tools), applied.pending, learn)
     required = tuple(request.requirements.items())
     return _decision(stack, judged, required, request.violations, report.violations, applied)
 
@@ -132,7 +129,7 @@ def tightened(decision: Decision, ballots: Sequence[Ballot]) -> Decision:
     return replace(decision, effect=worst, demands=demands, ballots=tuple(ballots))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Judged:
     effect: Effect
     verdicts: tuple[Verdict, ...]
@@ -173,8 +170,7 @@ def _decision(
 
 @lru_cache(maxsize=256)
 def _judge(
-    stack: PolicyStack,
-    workdir: str,
+    rules: Rules,
     declared: tuple[Intent, ...] | None,
     seen: tuple[Intent, ...],
     tools: tuple[str, ...],
@@ -182,7 +178,6 @@ def _judge(
     learn: bool,
 ) -> _Judged:
     """Answer for every intent, and say what that opens; runs of one shape share the answer."""
-    rules = Rules.of(stack, workdir)
     verdicts = [_verdict(intent, rules.vote(intent), pending) for intent in (RUN, *(declared or ()))]
     verdicts += [_verdict(intent, _vote_on_inferred(rules, intent, declared), pending) for intent in seen]
     if learn:
@@ -192,7 +187,8 @@ def _judge(
     if declared is None:
         verdicts += _granted(rules, openings, permitted)
     wanted = frozenset(intent.action for intent in permitted if intent.action != "run")
-    return _Judged(_worst(verdicts), tuple(verdicts), openings, wanted, _demands(verdicts, stack), learn)
+    demands = _demands(verdicts, rules.stack)
+    return _Judged(_worst(verdicts), tuple(verdicts), openings, wanted, demands, learn)
 
 
 def _left_closed(verdict: Verdict) -> Verdict:

@@ -5,6 +5,7 @@ Rules this module keeps:
 - everything that did not come from licet's own source text is escaped before it is shown;
 - cards and errors go to stderr, what was asked for goes to stdout;
 - an error is bounded, whatever of the input it repeats;
+- places in files below the current directory are named from there;
 - colours appear on a terminal only, and not under `NO_COLOR`.
 """
 
@@ -21,6 +22,7 @@ from typing import Any, Literal
 
 import click
 
+from licet.cli.nearby import near, nearby
 from licet.errors import LicetError
 from licet.output import bounded, escape
 
@@ -43,14 +45,15 @@ class Card:
 def show_card(card: Card) -> None:
     """Write a card to stderr."""
     sign, colour = _SIGNS[card.tone]
-    head = click.style(f"{sign} {_clean(card.heading)}", fg=colour, bold=True)
+    heading = _clean(nearby(card.heading))
+    head = click.style(f"{sign} {heading}", fg=colour, bold=True)
     note = click.style(_clean(card.note), dim=True) if card.note else ""
-    gap = " " * max(2, 33 - len(card.heading) - 2) if note else ""
+    gap = " " * max(2, 33 - len(heading) - 2) if note else ""
     say(head + gap + note)
     width = max((len(label) + 2 for label, _ in card.rows), default=0)
     for label, text in card.rows:
         name = click.style(f"{_clean(label):<{max(width, _LABEL_WIDTH)}}", dim=True)
-        say(f"  {name}{_clean(text)}".rstrip())
+        say(f"  {name}{_clean(nearby(text))}".rstrip())
 
 
 def say(text: str) -> None:
@@ -118,11 +121,13 @@ def put_blocks(blocks: Iterable[tuple[str, Iterable[str]]]) -> None:
 def fail(problem: LicetError, *, as_json: bool) -> int:
     """Show an error and return its exit code."""
     message = bounded(problem.message, _MOST)
-    where = bounded(str(problem.where), _MOST) if problem.where else None
+    where = problem.where
     advice = bounded(problem.advice, _MOST) if problem.advice else None
     if as_json:
-        put_json({"error": {"slug": problem.slug, "message": message, "where": where, "advice": advice}})
-    rows = [(label, text) for label, text in (("where", where), ("you can", advice)) if text]
+        whole = bounded(str(where), _MOST) if where else None
+        put_json({"error": {"slug": problem.slug, "message": message, "where": whole, "advice": advice}})
+    shown = bounded(near(where), _MOST) if where else None
+    rows = [(label, text) for label, text in (("where", shown), ("you can", advice)) if text]
     show_card(Card("bad", message, problem.slug, rows))
     return problem.exit_code
 

@@ -31,7 +31,7 @@ _ASCII_PART = re.compile(r"[a-z0-9_-]*", re.ASCII)
 _WORD_SIGNS = frozenset({"Ll", "Lo", "Lm", "Mn", "Mc", "Nd"})
 _DROPPED = re.compile("[\u1100-\u11ff\u17b4\u17b5\u180b-\u180f]")
 _NUMERIC = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)", re.ASCII)
-_INSIDE = ("localhost", "localdomain", "local", "internal", "home.arpa")
+_INSIDE = (".localhost", ".localdomain", ".local", ".internal", ".home.arpa")
 
 
 @lru_cache(maxsize=16384)
@@ -68,7 +68,7 @@ def is_address(host: str) -> bool:
 
 def leads_inside(name: str) -> bool:
     """Whether a canonical name leads into some private network, whatever a resolver says."""
-    return "." not in name or name.endswith(tuple(f".{end}" for end in _INSIDE)) or name == "home.arpa"
+    return "." not in name or name.endswith(_INSIDE) or name == "home.arpa"
 
 
 def _ipv6(text: str) -> str:

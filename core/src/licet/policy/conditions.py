@@ -66,7 +66,7 @@ class Condition:
     def truth(self, facts: Facts) -> Truth:
         """Whether the rule applies; reads no further than it must."""
         positive, negative = self._split
-        met = both(test.truth(facts) for test in positive)
+        met = positive[0].truth(facts) if len(positive) == 1 else both(t.truth(facts) for t in positive)
         if met is Truth.false or not negative:
             return met
         return both((met, negated(both(test.truth(facts) for test in negative))))

@@ -130,17 +130,6 @@ class PolicyDocument(Strict):
         """The entries of one effect."""
         return {"allow": self.allow, "ask": self.ask, "deny": self.deny}[effect]
 
-    def mentions(self, action: str) -> bool:
-        """Whether `allow` or `ask` says anything of `action`."""
-        return any(entry.action == action for entry in (*self.allow, *self.ask))
-
-    def leaves_nothing(self, entry: Pattern) -> bool:
-        """Whether this document, as a bound, denies every target of another document's `entry`."""
-        if any(denial.shadows(entry) for denial in self.deny):
-            return True
-        mine = [one for one in (*self.allow, *self.ask) if one.action == entry.action]
-        return bool(mine) and entry.target is not None and not any(one.touches(entry.target) for one in mine)
-
     @cached_property
     def names_workdir(self) -> bool:
         """Whether the path word `workdir` stands in any entry."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 from licet.errors import InvalidPolicy, Position
@@ -90,6 +91,7 @@ Reader = Callable[[Subject, str], tuple[Word, ...] | None]
 """What a subject (or the request, in its language) says under one key; None where it says nothing."""
 
 
+@lru_cache(maxsize=4096)
 def reader(key: str) -> Reader:
     """How a key of a mapping is read; the group is the one that has several words, or none."""
     if not key.startswith(PROPERTY):
@@ -228,6 +230,7 @@ def index_words(key: str, subject: Subject, language: str = "python") -> frozens
     A rule is certainly not met where this is a set that shares nothing with the rule's.
     """
     found = reader(key)(subject, language)
-    if found is None or not all(isinstance(word, str) for word in found):
+    if found is None:
         return None
-    return frozenset(word for word in found if isinstance(word, str))
+    texts = frozenset([word for word in found if isinstance(word, str)])
+    return texts if len(texts) == len(set(found)) else None

@@ -27,6 +27,7 @@ from licet.errors import InvalidPolicy, Position
 from licet.machine import administrators_directory
 from licet.output import bounded
 from licet.policy.document import PolicyDocument, build, join, settled
+from licet.policy.index import closing, dead_entries
 from licet.policy.patterns import Pattern
 from licet.policy.references import PACK_PREFIX, Reference
 from licet.policy.rule import Rule
@@ -38,7 +39,7 @@ MANAGED = administrators_directory() / "policy.d"
 """Where an administrator's bounds live; every `*.yaml` in it bounds every policy."""
 
 MAX_DOCUMENTS = 100
-MAX_ENTRIES = 2000
+MAX_ENTRIES = 20_000
 _ATTEMPTS = 3
 
 
@@ -336,18 +337,13 @@ def _refuse_unpassable(document: PolicyDocument, may_pass: Callable[[str], bool]
 
 def _refuse_dead_entries(document: PolicyDocument) -> None:
     """An `allow` or `ask` that another entry of the same document wholly covers could never matter."""
-    stronger: list[Pattern] = list(document.deny)
-    for group in (document.ask, document.allow):
-        for entry in group:
-            cover = next((other for other in stronger if other.shadows(entry)), None)
-            if cover is not None:
-                raise InvalidPolicy(
-                    f"`{entry.effect}: {entry.text}` can never matter: "
-                    f"`{cover.effect}: {cover.text}` in {cover.where} covers it",
-                    where=entry.where,
-                    advice=_way_out(cover, entry),
-                )
-        stronger += group
+    for entry, cover in dead_entries(document.deny, document.ask, document.allow):
+        raise InvalidPolicy(
+            f"`{entry.effect}: {entry.text}` can never matter: "
+            f"`{cover.effect}: {cover.text}` in {cover.where} covers it",
+            where=entry.where,
+            advice=_way_out(cover, entry),
+        )
 
 
 def _way_out(cover: Pattern, entry: Pattern) -> str:
@@ -360,8 +356,11 @@ def _way_out(cover: Pattern, entry: Pattern) -> str:
 def _warnings(root: PolicyDocument, bounds: Iterable[PolicyDocument]) -> Iterator[str]:
     """The entries of the root that a bound makes useless; where `workdir` decides, only a run can tell."""
     for bound in bounds:
+        if bound.names_workdir:
+            continue
+        closes = closing(bound.deny, (*bound.allow, *bound.ask))
         for entry in (*root.ask, *root.allow):
-            if bound.leaves_nothing(entry) and not (entry.names_workdir or bound.names_workdir):
+            if closes(entry) and not entry.names_workdir:
                 yield (
                     f"{entry.where}: `{entry.effect}: {entry.text}` opens nothing: "
                     f"the bound `{bound.name or bound.file}` denies all of it"

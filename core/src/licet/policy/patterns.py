@@ -180,7 +180,7 @@ def canonical_target(action: Action, target: str, *, base: str) -> str | None:
             raise ValueError(f"`{action}` takes no target, found `{target}`")
         return None
     if action == "network":
-        return str(hosts.endpoint(target, patterns=target in (hosts.ANY, hosts.PRIVATE)))
+        return _canonical_host(target)
     if action == "tool":
         if not target.isidentifier():
             raise ValueError(f"`{target}` is no name of a tool")
@@ -198,6 +198,16 @@ def _canonical(action: Action, target: str, effect: Effect, base: str) -> str:
             raise ValueError(f"`{target}` is no name of a tool, or pattern with `*`")
         return target
     return _below_workdir(target) if _is_workdir(target) else _path(target, base)
+
+
+def _canonical_host(target: str) -> str:
+    try:
+        found = network(target)  # what later stages read too, so that it is read once
+        if not found.many and str(found) == target:
+            return target
+    except ValueError:
+        pass
+    return str(hosts.endpoint(target, patterns=target in (hosts.ANY, hosts.PRIVATE)))
 
 
 def _closed_anyway(entry: Pattern) -> str:

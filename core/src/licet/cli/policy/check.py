@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from licet.cli.nearby import near
 from licet.cli.policy.stacks import plain_run, runtime_of
 
 if TYPE_CHECKING:
@@ -96,8 +97,8 @@ def _show(
     from licet.cli.terminal import Card, put_table, show_card
 
     put_table(("setting", "kept by", "control", "evidence", "how"), map(_row, held), prose=1)
-    rows = [("bound by", bound.file) for bound in stack.bounds]
-    rows += [("rehearses", f"{bound.file} (decides nothing)") for bound in stack.rehearsed]
+    rows = [("bound by", near(bound.file)) for bound in stack.bounds]
+    rows += [("rehearses", f"{near(bound.file)} (decides nothing)") for bound in stack.rehearsed]
     rows.append(("sandbox", backend or "no enabled backend holds what a plain run demands"))
     rows += _told(findings[:_SHOWN])
     if len(findings) > _SHOWN:

@@ -15,7 +15,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
@@ -115,6 +115,18 @@ def write(tree: Any) -> bytes:
     )
     serialized: bytes = whole.SerializeToString()
     return serialized
+
+
+def joined(forms: Sequence[bytes]) -> bytes:
+    """The list of what several texts say, as `write` gave them."""
+    classes = _classes()
+    whole = classes["Parsed"]()
+    for form in forms:
+        parsed = classes["Parsed"].FromString(classes["Any"].FromString(form).value)
+        whole.expr.list.elements.append(parsed.expr)
+    for number, node in enumerate(walk(whole.expr), 1):  # each text counts its own nodes from one
+        node.id = number
+    return write(whole)
 
 
 def kinds(checked: Any) -> dict[int, Any]:
