@@ -3,8 +3,8 @@
 Rules this module keeps:
 
 - plugins are listed from package metadata; nothing of a plugin that is not enabled is imported;
-- a plugin that fails to import, and a hook that fails, is reported and left out, never fatal; but one that the
-  administrator enables may be a decider, so while it can't be used, its vote is to deny;
+- a plugin that fails to import, and a hook that fails, is reported and left out, never fatal; but one that
+  the administrator enables may be a decider, so while it can't be used, its vote is to deny;
 - two backends of one name are both refused, since nobody could say which one a policy meant; so are two
   packs of one name.
 """

@@ -9,8 +9,8 @@ Rules this module keeps:
   current directory;
 - a file of settings is a plain file, or a link to one, and small;
 - an unknown key is an error that names the file and the known keys;
-- `enabled` in the administrator's file is a floor: nobody disables what it lists, and nothing is allowed while
-  any of that can't be used (`demanded`).
+- `enabled` in the administrator's file is a floor: nobody disables what it lists, and nothing is allowed
+  while any of that can't be used (`demanded`).
 """
 
 from __future__ import annotations
@@ -127,10 +127,18 @@ def load_settings(
     if state is not None:
         values |= _file(state / "config.toml")
     values |= _variables(environment)
+    return under_administrator(_validated(values, "LICET_* and config.toml"), managed=managed)
+
+
+def under_administrator(settings: Settings, *, managed: Path = MANAGED_FILE) -> Settings:
+    """`settings` with what the administrator of this machine says of them, which wins.
+
+    Raises:
+        InvalidSettings: the administrator's file is wrong.
+    """
     administrator = _file(managed)
     floor = administrator.pop("enabled", [])
-    values |= administrator
-    settings = _validated(values, "LICET_* and config.toml")
+    settings = _validated({**dict(settings), **administrator}, str(managed))
     missing = tuple(name for name in floor if name not in settings.enabled)
     return settings.model_copy(update={"enabled": settings.enabled + missing}).demanding(floor)
 

@@ -45,6 +45,8 @@ def canonical_host(text: str) -> str:
         return _ipv6(text)
     name = text.lower().removesuffix(".")
     if not text.isascii():
+        if any(sign.lower().isascii() and not sign.isascii() for sign in text):  # the sign for kelvin
+            raise _disputed(text)
         name = _to_ascii(unicodedata.normalize("NFC", name), text)
     labels = name.split(".")
     if not name or len(name) > _NAME_MAX or not all(_LABEL.fullmatch(label) for label in labels):
@@ -98,7 +100,11 @@ def _label_to_ascii(label: str, text: str) -> str:
             return encodings.idna.ToASCII(label).decode("ascii")
     except UnicodeError:
         pass
-    raise ValueError(f"`{text}` holds letters that programs read differently; write its `xn--` form")
+    raise _disputed(text)
+
+
+def _disputed(text: str) -> ValueError:
+    return ValueError(f"`{text}` holds letters that programs read differently; write its `xn--` form")
 
 
 def _is_undisputed(sign: str) -> bool:

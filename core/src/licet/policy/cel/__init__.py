@@ -6,8 +6,8 @@ Rules this module keeps:
   about tools, against every tool it matches; it is evaluated in another form (see `tree`), in which what is
   missing is an error and not an empty text or a zero;
 - only a boolean is an answer; an error of any kind is unknown, with the reason;
-- the cost is bounded: the length of a text and of a pattern, what is bound (see `values`), what a text makes of
-  that (see `growth`), and the 10,000 steps of the library;
+- the cost is bounded: the length of a text and of a pattern, what is bound (see `values`), what a text
+  makes of that (see `growth`), and the 10,000 steps of the library;
 - the library is imported when a policy has a text.
 """
 
@@ -269,12 +269,10 @@ class _Literals:
         return None if self._holds(name, text) else f"`{text}` is no {name} {example}"
 
     def _zone(self, text: str) -> str | None:
-        is_known = _OFFSET.fullmatch(text) if ":" in text else text not in OF_THE_HOST
-        return (
-            None
-            if is_known and self._holds("zone", text)
-            else f"unknown time zone `{text}`; {zone_advice(text)}"
-        )
+        may_be_one = _OFFSET.fullmatch(text) if ":" in text else text not in OF_THE_HOST
+        if may_be_one and self._holds("zone", text):
+            return None
+        return f"unknown time zone `{text}`; {zone_advice(text)}"
 
 
 def _of(tool: str) -> str:

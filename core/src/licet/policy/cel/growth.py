@@ -1,12 +1,13 @@
 """How large what a text makes can become, and how much there is to compare: known before it is evaluated.
 
-The steps of the library say nothing of the size of one step: twenty times `.map(v, v + v)` are few steps and a
-million times the text that they begin with, and comparing what `.map(v, [v, v])` makes doubles its time with
-each of them.
+The steps of the library say nothing of the size of one step: twenty times `.map(v, v + v)` are few steps and
+a million times the text that they begin with, and comparing what `.map(v, [v, v])` makes doubles its time
+with each of them.
 
 Rules this module keeps:
 
-- sizes are counted in cells, a character or an item each; what a request holds counts as `GIVEN`, whatever it is;
+- sizes are counted in cells, a character or an item each; what a request holds counts as `GIVEN`, whatever it
+  is;
 - a text that may make more than `MOST_MADE`, or compare more than `MOST_COMPARED`, is refused at load;
 - an estimate is never too low: a list that a macro makes is as long as lists may be.
 """
@@ -82,9 +83,8 @@ class _Estimate:
 
     def _loop(self, node: Any, sizes: _Sizes, loops: int, counts: bool) -> int:
         if loops == MOST_NESTED:
-            raise Refused(
-                f"macros are nested deeper than {MOST_NESTED} levels", node.id, "split the condition"
-            )
+            deeper = f"macros are nested deeper than {MOST_NESTED} levels"
+            raise Refused(deeper, node.id, "split the condition")
         loop, nested = node.loop, loops + 1
         whole = self.size(loop.range, sizes, loops, counts=counts)
         start = self.size(loop.start, sizes, loops, counts=counts)
