@@ -36,7 +36,7 @@ def _label(before: Repair | None, repair: Repair) -> str:
 
 
 def besides(explanation: Explanation) -> Iterable[Row]:
-    """Lines that policy allows, and that the first advice takes out because no sandbox here could run them."""
+    """Lines that policy allows and the first advice takes out, since no sandbox here could run them."""
     if explanation.effect != "deny" or not explanation.repair:
         return
     taken = [_lines(edit.what) for edit in explanation.repair[0].edits if edit.kind == "remove_line"]

@@ -103,7 +103,7 @@ def _demand(demand: Mapping[str, Any]) -> str:
     kind = "human " if demand["reviewer"] == "human" else ""
     group = f" of {' or '.join(demand['from'])}" if demand["from"] else ""
     waiting = "waits" if demand["unattended"] == "queue" else "is denied"
-    within = units.show_duration(demand["expires"])
+    within = units.show_limit("wall_time", demand["expires"])
     return f"by {demand['count']} {kind}{people}{group}, within {within}; {waiting} where nobody is there"
 
 
@@ -120,7 +120,7 @@ def of_rehearsals(rehearsals: Sequence[Mapping[str, Any]]) -> Iterable[Row]:
     for rehearsal in rehearsals:
         for verdict in rehearsal["verdicts"]:
             would_be = _WOULD.get(str(verdict["effect"]), "?")
-            by = " and ".join(_place(one) for one in verdict["by"]) or rehearsal["document"]
+            by = " and ".join(map(_who, verdict["by"])) or near(str(rehearsal["document"]))
             yield label, f"`{spelled(verdict['intent'])}` would be {would_be} by {by}"
             label = ""
 
@@ -135,10 +135,15 @@ def reason(said: str, effect: str, by: Iterable[Mapping[str, Any]]) -> str:
 def _other(by: Mapping[str, Any], effect: str) -> str:
     if not by["line"]:
         return f"{near(str(by['document']))} leaves it out"
+    part = str(by["rule"]).startswith("allow: ")
+    return f"{_who(by)} {'allows only a part of it' if part else _VERBS.get(effect, '?')}"
+
+
+def _who(by: Mapping[str, Any]) -> str:
+    """An entry by its place; a rule by its name too."""
     rule = str(by["rule"])
-    entry = rule.startswith(("allow: ", "ask: ", "deny: "))
-    verb = "allows only a part of it" if rule.startswith("allow: ") else _VERBS.get(effect, "?")
-    return f"{_place(by)} {verb}" if entry else f"the rule `{rule}` ({_place(by)}) {verb}"
+    entry = not by["line"] or rule.startswith(("allow: ", "ask: ", "deny: "))
+    return _place(by) if entry else f"the rule `{rule}` ({_place(by)})"
 
 
 def label(intent: Mapping[str, Any]) -> str:

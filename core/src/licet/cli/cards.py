@@ -108,10 +108,8 @@ def _refusal(result: ExecutionResult, disabled: Sequence[str]) -> Iterable[tuple
     assert result.decision is not None
     told = result.decision.account.as_json() if result.decision.account else None
     beside = because.rows({**told, "rehearsals": ()}) if told else ()
-    unmet = (
-        [("", result.detail)] if result.termination is Termination.approval_denied and result.detail else []
-    )
-    yield from _why_not(result.decision, disabled, (*beside, *unmet))
+    unmet = result.detail if result.termination is Termination.approval_denied else None
+    yield from _why_not(result.decision, disabled, (*beside, *([("ended", unmet)] if unmet else ())))
 
 
 def _body(result: ExecutionResult) -> Iterable[tuple[str, str]]:
