@@ -2,8 +2,8 @@
 
 The policy has eight rules that look at what is asked (hosts, paths, size, group, employment) and one rule a
 team; the request asks for two hosts and two folders, and both engines have to find the same two rules. It is
-asked again and again, as agents do; beside that stands what it costs if each request names paths and hosts that
-no earlier one has named, so that nothing is answered from what an earlier one left behind.
+asked again and again, as agents do; beside that stands what it costs if each request names paths and hosts
+that no earlier one has named, so that nothing is answered from what an earlier one left behind.
 """
 
 from __future__ import annotations
