@@ -9,16 +9,14 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from licet.cli.logs import reader_of
 from licet.errors import AuditUnavailable, UsageError
-from licet.output import bounded
 
 if TYPE_CHECKING:
     from licet.record import AuditReader, Record, Verification
@@ -149,29 +147,6 @@ def verify(state: str | None, policy: str | None, as_json: bool) -> int:
     tone: Tone = "good" if found.status == "proven" else "bad"
     show_card(Card(tone, found.status, f"{found.records} records", rows))
     return _EXIT[found.status]
-
-
-def reader_of(state: str | None, policy: str | None) -> AuditReader:
-    """Read the log in the state directory `state`, or of `policy`; without either, that of packs here.
-
-    Raises:
-        UsageError: both are given.
-        AuditUnavailable: there is no log, or it can't be read.
-    """
-    from licet import state as states
-    from licet.cli import places
-    from licet.plugins import Plugins
-
-    if state is not None and policy is not None:
-        raise UsageError("`--state` and `--policy` both name a log", advice="give one of them")
-    path, settings = places.found(policy)
-    path = Path(state) if state is not None else path
-    if not os.path.lexists(path):
-        raise AuditUnavailable(
-            f"there is no log at `{bounded(str(path), 300)}`",
-            advice="name its directory with `--state`, or the policy that it belongs to with `--policy`",
-        )
-    return Plugins(settings).audit_reader(states.read_state(path))
 
 
 def _runs(reader: AuditReader) -> Iterable[_Run]:

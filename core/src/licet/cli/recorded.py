@@ -41,7 +41,7 @@ def explain_run(run: str, policy: str | None, state: str | None, *, as_json: boo
         UsageError: there is no such run, or several, or it has no decision.
         AuditUnavailable: the log can't be read.
     """
-    from licet.cli.audit import reader_of
+    from licet.cli.logs import reader_of
     from licet.workbench.history.recounting import exit_code, recounted
 
     reader = reader_of(state, None if state is not None else policy)

@@ -83,7 +83,7 @@ def test(
 
 
 def _tried(loaded: Sequence[tuple[Suite, PolicyStack]], words: str | None) -> list[Tested]:
-    from licet.cli.steps import Steps
+    from licet.cli.progress import Steps
     from licet.workbench.trials.tested import try_suite
 
     picked = _picking(words)
@@ -99,7 +99,7 @@ def _tried(loaded: Sequence[tuple[Suite, PolicyStack]], words: str | None) -> li
 
 
 def _mutated(tested: Sequence[Tested]) -> list[Tested]:
-    from licet.cli.steps import Steps
+    from licet.cli.progress import Steps
     from licet.workbench.trials.mutants import count, unnoticed
 
     with Steps("changes tried", sum(count(one.stack) for one in tested)) as steps:
