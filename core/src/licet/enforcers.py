@@ -11,7 +11,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from licet.contract import Boundary, Control, Enforcement
@@ -67,7 +67,7 @@ class Enforcer:
 
     def as_json(self) -> dict[str, Any]:
         """By name."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return asdict(self)
 
 
 def enforcers(

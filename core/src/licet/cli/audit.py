@@ -17,6 +17,7 @@ import click
 
 from licet.cli.logs import reader_of
 from licet.errors import AuditUnavailable, UsageError
+from licet.workbench.history import bodies
 
 if TYPE_CHECKING:
     from licet.record import AuditReader, Record, Verification
@@ -164,21 +165,16 @@ def _runs(reader: AuditReader) -> Iterable[_Run]:
 def _note(run: _Run, kind: str, body: Mapping[str, Any]) -> None:
     if kind == "request":
         subject = body.get("subject")
-        run.subject = _text(subject, "id") if isinstance(subject, dict) else None
+        run.subject = bodies.text(subject, "id") if isinstance(subject, dict) else None
     elif kind == "decision":
-        run.effect = _text(body, "effect")
+        run.effect = bodies.text(body, "effect")
     elif kind == "probe" and run.subject is None:  # attacks by themselves, for no run
-        run.effect, run.backend = "probe", _text(body, "backend")
+        run.effect, run.backend = "probe", bodies.text(body, "backend")
         run.termination = "unfinished" if "results" not in body else f"{body.get('leaked')} refuted"
     elif kind == "execution":
-        run.backend, run.executed = _text(body, "backend"), True
+        run.backend, run.executed = bodies.text(body, "backend"), True
     elif kind == "result":
-        run.termination = _text(body, "termination")
-
-
-def _text(body: Mapping[str, Any], name: str) -> str | None:
-    value = body.get(name)
-    return value if isinstance(value, str) else None
+        run.termination = bodies.text(body, "termination")
 
 
 def _select(reader: AuditReader, run: str) -> tuple[Record, ...]:

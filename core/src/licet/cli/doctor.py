@@ -82,10 +82,10 @@ def _rows(one: Coverage) -> Iterator[tuple[str, ...]]:
 
 
 def _evidence(hold: Hold) -> str:
-    from licet.cli import amounts
+    from licet.units import show_age
 
     if hold.proved is not None:
-        return f"proved here {amounts.ago(time.time() - hold.proved)}"
+        return f"proved here {show_age(time.time() - hold.proved)}"
     return hold.unproved or f"{hold.claim.evidence.value} by the backend, not proved"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -111,10 +112,7 @@ def as_document(found: Suggestion, name: str) -> dict[str, Any]:
                 "opens": line.opens,
                 "files": line.files,
                 "count": line.count,
-                "reasons": [
-                    {"log": one.log, "run_id": one.run_id, "how": one.how, "line": one.line}
-                    for one in line.reasons
-                ],
+                "reasons": [asdict(one) for one in line.reasons],
             }
             for line in found.lines
         ],
