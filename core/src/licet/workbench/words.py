@@ -19,17 +19,17 @@ STAND_IN = "/(workdir)"
 """A directory that no path leads to: it stands for that of a run, whichever it will be."""
 
 
-def listed(items: Iterable[str], last: str = "and") -> str:
+def listed(items: Iterable[str]) -> str:
     """`a, b and c`; `nothing` for none."""
     names = list(items)
     if len(names) < 2:
         return names[0] if names else "nothing"
-    return f"{', '.join(names[:-1])} {last} {names[-1]}"
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def quoted(items: Iterable[str], last: str = "and") -> str:
+def quoted(items: Iterable[str]) -> str:
     """The same, each in backticks."""
-    return listed((f"`{item}`" for item in items), last)
+    return listed(f"`{item}`" for item in items)
 
 
 def target(text: str | None, base: str | None = None) -> str:

@@ -16,7 +16,7 @@ from licet.policy import PolicyDocument, PolicyStack
 from licet.request import ACTIONS, Intent
 from licet.rules import SEVERITY, Rules
 from licet.workbench.lint.findings import Finding
-from licet.workbench.samples import EVERYTHING, entries_of, samples
+from licet.workbench.samples import EVERYTHING, samples
 from licet.workbench.words import STAND_IN
 
 
@@ -98,9 +98,7 @@ def _votes_subsumed(bound: PolicyDocument, others: Sequence[PolicyDocument]) -> 
     mine = Rules.of(PolicyStack(EVERYTHING, (bound,)), STAND_IN)
     theirs = Rules.of(PolicyStack(EVERYTHING, tuple(others)), STAND_IN)
     for action in ACTIONS:
-        named = entries_of((*mine.documents, *theirs.documents), action)
-        tools = {name for one in (bound, *others) for name in one.tools or () if action == "tool"}
-        for sample in samples(named, action, tools):
+        for sample in samples((*mine.documents, *theirs.documents), action):
             ours, other = (rules.vote(Intent(action, sample)) for rules in (mine, theirs))
             if SEVERITY[ours.effect] > SEVERITY[other.effect]:
                 return False
