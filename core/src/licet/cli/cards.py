@@ -73,7 +73,7 @@ def of_result(result: ExecutionResult, state: Path, disabled: Sequence[str] = ()
 
 def of_cancelled(state: Path) -> Card:
     """The card of a run that was cancelled."""
-    more = places.audit_command("list", state)
+    more = places.command("audit list", state)
     return Card(
         "bad", _HEADINGS[Termination.cancelled], "", (("more", f"what had begun is recorded, see {more}"),)
     )

@@ -59,16 +59,6 @@ def recounted(records: Sequence[Record]) -> dict[str, Any] | None:
     }
 
 
-def exit_code(told: Mapping[str, Any]) -> int:
-    """That of `licet explain` for a decision recorded so; one that can't be read counts as denied."""
-    effect = told["effect"]
-    if effect not in ("allow", "ask"):
-        return 3
-    if told["selection"]["backend"] is None:
-        return 5
-    return 4 if effect == "ask" else 0
-
-
 def _verdict(one: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
     action, target = action_and_target(str(one.get("intent", "?")))
     return {
