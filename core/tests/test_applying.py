@@ -151,7 +151,7 @@ def test_a_rule_is_left_out_only_where_it_is_certainly_missed(
     stack_of: StackOf, condition: str, subject: Subject, found: bool
 ) -> None:
     rules = book(stack_of, condition)
-    assert [rule.id for rule in rules.candidates(subject)] == (["r0"] if found else [])
+    assert [rule.id for rule in rules.candidates(facts(subject))] == (["r0"] if found else [])
     if not found:
         assert rules.rules[0].condition.truth(facts(subject)) is Truth.false
 
@@ -160,14 +160,14 @@ def test_each_rule_is_found_once_and_in_order(stack_of: StackOf) -> None:
     rules = book(
         stack_of, "if: {group: [a, b]}", "limits: {memory: 1}", "if: {tenant: acme}", "if: {group: b}"
     )
-    assert [r.id for r in rules.candidates(Subject(id="x", groups=("b", "a"), tenant="acme"))] == [
+    assert [r.id for r in rules.candidates(facts(Subject(id="x", groups=("b", "a"), tenant="acme")))] == [
         "r0",
         "r1",
         "r2",
         "r3",
     ]
-    assert [r.id for r in rules.candidates(Subject(id="x", tenant="other"))] == ["r1"]
-    assert [r.id for r in rules.candidates(Subject())] == ["r0", "r1", "r2", "r3"]
+    assert [r.id for r in rules.candidates(facts(Subject(id="x", tenant="other")))] == ["r1"]
+    assert [r.id for r in rules.candidates(facts(Subject()))] == ["r0", "r1", "r2", "r3"]
     assert bool(rules)
     assert not Rulebook(())
 

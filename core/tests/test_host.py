@@ -123,7 +123,10 @@ def test_arguments_have_the_names_of_their_parameters(
 def test_a_call_that_does_not_fit_is_a_type_error_and_has_no_effect(
     stack_of: StackOf, args: tuple[Any, ...], kwargs: dict[str, Any], message: str
 ) -> None:
-    inside = Inside(stack_of(BIG), {"pay": lambda *_, **__: pytest.fail("it was performed")})
+    def untouched(order: str, amount: int, note: str = "") -> None:
+        pytest.fail("it was performed")
+
+    inside = Inside(stack_of(BIG), {"pay": untouched})
     assert said(inside.call("pay", *args, **kwargs)) == ("TypeError", message)
     assert inside.host.tool_calls == []
 

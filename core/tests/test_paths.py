@@ -192,3 +192,17 @@ def test_a_current_directory_that_is_gone_is_no_request(
     (tmp_path / "gone").rmdir()
     with pytest.raises(InvalidRequest, match=r"^the current directory is gone$"):
         paths.current_directory()
+
+
+def test_a_way_that_leads_back_from_what_is_missing_follows_links_again(sandbox: Path) -> None:
+    for path in ("gone/../out/x", "gone/deep/../../out/x", "a.txt/../out/x", "gone/../gone/../out/x"):
+        assert paths.canonical(path, base=f"{sandbox}/work") == f"{sandbox}/other/x"
+    assert paths.canonical("gone/../in/../gone/b", base=f"{sandbox}/work") == f"{sandbox}/work/gone/b"
+
+
+def test_nothing_is_looked_for_below_what_is_missing(sandbox: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    readlink = os.readlink
+    monkeypatch.setattr(os, "readlink", lambda path: looked.append(path) or readlink(path))
+    paths.canonical("gone/in/out", base=f"{sandbox}/work")
+    assert looked[-1] == f"{sandbox}/work/gone"

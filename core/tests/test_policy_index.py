@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from licet import paths
 from licet.errors import Position
-from licet.policy.index import EntryIndex, HostIndex, PathIndex, dead_entries
+from licet.policy.index import EntryIndex, HostIndex, PathIndex, crowded, dead_entries
 from licet.policy.patterns import Effect, Pattern, network, parse
 from licet.request import Action
 from licet.testing import strategies
@@ -134,11 +134,27 @@ def test_everything_covers_a_target_that_is_not_known() -> None:
     assert EntryIndex("network", entries).covering(str(network("10.0.0.1:80"))) == (entries[1],)
 
 
+@pytest.mark.parametrize(
+    ("texts", "most", "found"),
+    [
+        (["read /a", "read /a/b", "read /c"], 4, None),  # one over `/a`, two over `/a/b`, one over `/c`
+        (["read /a", "read /a/b", "read /c"], 3, "read /c"),
+        (["read /a except /a/b"], 4, None),  # the entry and its exception, for each of two targets
+        (["read /a except /a/b"], 3, "read /a except /a/b"),
+        (["read /a", "write /a", "shell"], 3, None),
+    ],
+)
+def test_overlaps_are_counted_for_every_target(texts: list[str], most: int, found: str | None) -> None:
+    entry = crowded([parse(text, "deny", base="/", where=HERE) for text in texts], most)
+    assert (entry and entry.text) == found
+
+
 def test_a_look_up_does_not_look_at_every_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    entries = [parse(f"read /a/{n}", "allow", base="/", where=HERE) for n in range(2000)]
+    texts = (f"read /a/{n} except /a/{n}/keys" for n in range(2000))
+    entries = [parse(text, "allow", base="/", where=HERE) for text in texts]
     index = EntryIndex("read", entries)
     looked: list[Pattern] = []
-    covers = Pattern.covers
-    monkeypatch.setattr(Pattern, "covers", lambda self, t: looked.append(self) or covers(self, t))
+    takes_out = Pattern.takes_out
+    monkeypatch.setattr(Pattern, "takes_out", lambda self, t: looked.append(self) or takes_out(self, t))
     assert index.covering("/a/7/x") == (entries[7],)
     assert looked == [entries[7]]

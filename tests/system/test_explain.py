@@ -81,7 +81,7 @@ def test_a_card_says_which_rules_count_and_what_a_rehearsed_bound_would_deny() -
     assert "  dry run     `read " in card
     whole = licet("explain", "-c", "1", "--all", "--policy", "p.yaml").err
     assert "if request.limits.wall_time > 100: false" in whole
-    assert "  dry_run     " in whole
+    assert "  dry run     next.yaml" in whole
 
 
 def test_a_run_is_explained_from_its_record() -> None:
@@ -117,3 +117,14 @@ def test_an_unknown_run_and_a_state_without_a_run_are_usage() -> None:
     assert unknown.code == 2
     assert "no run in this log" in unknown.err
     assert licet("explain", "-c", "1", "--state", ".licet").code == 2
+
+
+def test_who_keeps_each_setting_is_said_on_the_card_and_in_json() -> None:
+    Path("kept.yaml").write_text("licet: 1\nextends: licet:compute\nscreen: {modules: {deny: [ctypes]}}\n")
+    told = licet("explain", "--policy", "kept.yaml", "--json", "-c", "1").json["enforced"]
+    kept = {one["setting"]: one["who"] for one in told}
+    assert kept["screen.modules.deny"] == "the screen alone"
+    assert kept["limits.wall_time"] == "the supervisor"
+    assert kept["limits.tool_calls"] == "licet"
+    card = licet("explain", "--policy", "kept.yaml", "-c", "1").err
+    assert "the screen alone: screen.mode, screen.modules.deny" in card

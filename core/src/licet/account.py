@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from licet.applying import traced
 from licet.decide import Decision, Rehearsal, Verdict
+from licet.enforcers import Enforcer
 from licet.policy import PolicyDocument, PolicyStack
 from licet.policy.conditions import LeafAnswer
 from licet.policy.facts import Facts
@@ -69,12 +70,14 @@ class Account:
     """What a decision at the instant `at` rests on.
 
     `facts` is what conditions could read; without it `rules` are those alone that apply or are pending.
+    `enforced` says who would hold each setting, in the sandbox that would be chosen.
     """
 
     stack: PolicyStack
     decision: Decision
     at: datetime
     facts: Facts | None = None
+    enforced: tuple[Enforcer, ...] = ()
 
     @property
     def documents(self) -> tuple[DocumentUsed, ...]:
@@ -100,6 +103,7 @@ class Account:
             "demands": [demand_json(one) for one in decision.demands],
             "rehearsals": [_rehearsal(one) for one in decision.rehearsals],
             "ballots": [asdict(one) for one in decision.ballots],
+            "enforced": [one.as_json() for one in self.enforced],
         }
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from licet.errors import InvalidRequest
 from licet.policy import PolicyStack
 from licet.policy.conditions import check_calls
-from licet.policy.signatures import Signature, mismatch, of_callable
+from licet.policy.signatures import Signature, as_taken, mismatch, of_callable
 
 Tools = Mapping[str, Callable[..., Any]]
 
@@ -25,7 +25,10 @@ Tools = Mapping[str, Callable[..., Any]]
 def signature_of(tool: str, stack: PolicyStack, handler: Callable[..., Any] | None) -> Signature | None:
     """What the policy, or else Python, says that a tool takes; None if neither knows."""
     declared = stack.tools.get(tool)
-    return declared if declared is not None or handler is None else _of_python(handler)
+    python = None if handler is None else _of_python(handler)
+    if declared is None or python is None:
+        return python if declared is None else declared
+    return as_taken(declared, python)
 
 
 def check_tools(tools: Tools, stack: PolicyStack) -> None:

@@ -113,11 +113,8 @@ def decide(
     """
     seen = canonical(report, request.workdir).intents
     learn = request.learn and stack.may_learn
-    # entries that name the working directory are resolved on disk, which can change between two requests
-    judge = _judge.__wrapped__ if stack.names_workdir else _judge
-    judged = judge(
-        stack, request.workdir, request.intents, seen, tuple(request.tools), applied.pending, learn
-    )
+    rules = Rules.of(stack, request.workdir)
+    judged = _judge(rules, request.intents, seen, tuple(request.tools), applied.pending, learn)
     required = tuple(request.requirements.items())
     return _decision(stack, judged, required, request.violations, report.violations, applied)
 
@@ -132,7 +129,7 @@ def tightened(decision: Decision, ballots: Sequence[Ballot]) -> Decision:
     return replace(decision, effect=worst, demands=demands, ballots=tuple(ballots))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Judged:
     effect: Effect
     verdicts: tuple[Verdict, ...]
@@ -173,8 +170,7 @@ def _decision(
 
 @lru_cache(maxsize=256)
 def _judge(
-    stack: PolicyStack,
-    workdir: str,
+    rules: Rules,
     declared: tuple[Intent, ...] | None,
     seen: tuple[Intent, ...],
     tools: tuple[str, ...],
@@ -182,7 +178,6 @@ def _judge(
     learn: bool,
 ) -> _Judged:
     """Answer for every intent, and say what that opens; runs of one shape share the answer."""
-    rules = Rules.of(stack, workdir)
     verdicts = [_verdict(intent, rules.vote(intent), pending) for intent in (RUN, *(declared or ()))]
     verdicts += [_verdict(intent, _vote_on_inferred(rules, intent, declared), pending) for intent in seen]
     if learn:
@@ -192,7 +187,8 @@ def _judge(
     if declared is None:
         verdicts += _granted(rules, openings, permitted)
     wanted = frozenset(intent.action for intent in permitted if intent.action != "run")
-    return _Judged(_worst(verdicts), tuple(verdicts), openings, wanted, _demands(verdicts, stack), learn)
+    demands = _demands(verdicts, rules.stack)
+    return _Judged(_worst(verdicts), tuple(verdicts), openings, wanted, demands, learn)
 
 
 def _left_closed(verdict: Verdict) -> Verdict:
@@ -209,15 +205,31 @@ def decide_call(
 ) -> Decision:
     """Decide the call of a tool that `facts` hold, at the moment when it happens.
 
-    `applied` are the rules that apply, where somebody knows that who does not know all of the facts.
+    `applied` are the rules that apply, where somebody knows that who does not know all of the facts; then
+    nothing is rehearsed.
     """
+    plain = stack.loaded or stack
+    if applied is not None:
+        return _called(facts, plain, line, applied)
+    decided = _called(facts, plain, line, applied_to(plain, facts))
+    if not plain.rehearsals:
+        return decided
+    rehearsals = []
+    for bound, stack_with_it in plain.rehearsals:
+        would_be = _called(facts, stack_with_it, line, applied_to(stack_with_it, facts))
+        differing = would_be.verdicts if would_be.effect != decided.effect else ()
+        own = tuple(hit for hit in would_be.hits if any(hit.rule is rule for rule in bound.rules))
+        rehearsals.append(Rehearsal(bound.file, would_be.effect, differing, own))
+    return replace(decided, rehearsals=tuple(rehearsals))
+
+
+def _called(facts: Facts, stack: PolicyStack, line: int | None, applied: Applied) -> Decision:
+    """The decision on one call, under a stack to which no rules are added yet."""
     call = facts.call
     assert call is not None
     intent = Intent("tool", call.tool, "declared", line, "call")
-    plain = stack.loaded or stack
-    applied = applied or applied_to(plain, facts)
     concerned = tuple(hit for hit in applied.hits if hit.rule.matches_tool(call.tool))
-    rules = Rules.of(plain.applying(tuple(hit.rule for hit in concerned)), facts.request.workdir)
+    rules = Rules.of(stack.applying(tuple(hit.rule for hit in concerned)), facts.request.workdir)
     verdict = _verdict(intent, rules.vote(intent))
     besides = _besides(applied.rules)
     demands = tuple(dict.fromkeys((*verdict.demands, *besides))) if verdict.effect == "ask" else ()

@@ -4,13 +4,18 @@ Rules this module keeps:
 
 - every error has a stable `slug`, which names its page in `docs/reference/errors.md`, and an exit code;
 - a message says what was expected and what was found, in lower case and without a full stop;
-- `advice` says what to do next, `where` says at which place of which file.
+- `advice` says what to do next, `where` says at which place of which file;
+- what was found is quoted, however large it is, so a message ends at `MOST_CHARACTERS`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
+
+from licet.output import bounded
+
+MOST_CHARACTERS = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +39,10 @@ class LicetError(Exception):
     exit_code: ClassVar[int] = 8
 
     def __init__(self, message: str, *, advice: str | None = None, where: Position | None = None) -> None:
+        message = bounded(message, MOST_CHARACTERS)
         super().__init__(message)
         self.message = message
-        self.advice = advice
+        self.advice = advice and bounded(advice, MOST_CHARACTERS)
         self.where = where
 
     def __str__(self) -> str:

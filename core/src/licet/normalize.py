@@ -214,7 +214,7 @@ def _form(text: str) -> list[Violation]:
         line = text.count("\n", 0, odd.start()) + 1
         message = "the code holds half of a surrogate pair, which is no character"
         found.append(Violation("lone_surrogate", line, message, "write it as an escape, such as `\\ud800`"))
-    for number, cookie in _cookies(text):
+    for number, cookie in _cookies(text) if "coding" in text else ():
         if not _UTF8.fullmatch(cookie):
             message = f"the code says that its encoding is `{cookie[:40]}`, but code is UTF-8 here"
             found.append(Violation("encoding_cookie", number, message, "remove the encoding comment"))

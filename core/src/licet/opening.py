@@ -11,34 +11,46 @@ Rules this module keeps:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import Literal
 
-from licet import paths
 from licet.hosts import Endpoint
 from licet.plan import Opened
+from licet.policy.index import HostIndex, PathIndex
 from licet.policy.patterns import network
 from licet.request import Action, Intent
-from licet.rules import Rules, Vote, includes
+from licet.rules import Rules, Vote, contains
 
 FileAction = Literal["read", "write"]
 
 
 def opened(rules: Rules, permitted: Sequence[Intent], *, everything: bool, tools: Iterable[str]) -> Opened:
     """What to open: the `permitted` intents, and with `everything` all that is allowed besides."""
-    wanted = _Wanted(rules, permitted, everything=everything)
-    read, read_masked = _region(rules, wanted, "read")
-    write, write_masked = _region(rules, wanted, "write")
-    hosts, hosts_masked = _hosts(rules, wanted)
+    if everything and not any(rules.vote(intent).effect == "ask" for intent in permitted):
+        return replace(_opened_to_all(rules), tools=tuple(tools))  # what is allowed opens without a name
+    return _opened(rules, _Wanted(rules, permitted, everything=everything), tuple(tools))
+
+
+@lru_cache(maxsize=64)
+def _opened_to_all(rules: Rules) -> Opened:
+    return _opened(rules, _Wanted(rules, (), everything=True), ())
+
+
+def _opened(rules: Rules, wanted: _Wanted, tools: tuple[str, ...]) -> Opened:
+    read, read_masked = _region(wanted, "read")
+    write, write_masked = _region(wanted, "write")
+    hosts, hosts_masked = _hosts(wanted)
     return Opened(
         read=read,
         write=write,
         read_masked=read_masked,
         write_masked=write_masked,
-        sealed=tuple(seal for seal in rules.sealed if _inside_any(seal, (*read, *write))),
+        sealed=_inside(rules.sealed, (*read, *write)),
         network=hosts,
         network_masked=hosts_masked,
-        shell=wanted.opens(Intent("shell")),
-        tools=tuple(tools),
+        shell=wanted.opens("shell"),
+        tools=tools,
     )
 
 
@@ -48,20 +60,41 @@ class _Wanted:
     def __init__(self, rules: Rules, permitted: Sequence[Intent], *, everything: bool) -> None:
         self._rules = rules
         self._everything = everything
-        known = (i for i in permitted if i.action == "shell" or i.target is not None)
-        self._votes = [(intent, rules.vote(intent)) for intent in known]
+        self._named: dict[Action, set[str]] = {}
+        for intent in permitted:
+            if intent.target is not None or intent.action == "shell":
+                self._named.setdefault(intent.action, set()).add(intent.target or "")
 
-    def targets(self, action: Action) -> list[str]:
-        """The targets that intents of `action` name."""
-        return [i.target for i, _ in self._votes if i.action == action and i.target is not None]
+    def paths(self, action: FileAction) -> set[str]:
+        """Every path at which what is open can change: what is named, and what policy names inside it."""
+        points = set(self._named.get(action, ()))
+        if self._everything:
+            return points | self._rules.points(action)
+        for path in tuple(points):
+            points |= self._rules.points_inside(action, path)
+        return points
 
-    def opens(self, intent: Intent) -> bool:
+    def hosts(self) -> set[str]:
+        """Every host, or pattern of hosts, at which what is open can change."""
+        points = set(self._named.get("network", ()))
+        if self._everything or any(network(target).many for target in points):
+            return points | self._rules.points("network")
+        return points
+
+    def opens(self, action: Action, target: str | None = None) -> bool:
         """Whether exactly this opens, apart from narrower targets with an answer of their own."""
-        vote = self._rules.vote(intent)
-        around = [named for outer, named in self._votes if includes(outer, intent)]
+        named = self._named.get(action, ())
+        if not (named or self._everything):
+            return False
+        vote = self._rules.vote_on(action, target)
+        if vote.effect == "deny" or (target or "") in named:
+            return vote.effect != "deny"
+        if vote.effect == "allow" and self._everything:
+            return True
+        around = [outer for outer in named if contains(action, outer, target or "")]
         if vote.effect == "allow":
-            return self._everything or bool(around)
-        return vote.effect == "ask" and any(_asks_the_same(named, vote) for named in around)
+            return bool(around)
+        return any(_asks_the_same(self._rules.vote_on(action, outer), vote) for outer in around)
 
 
 def _asks_the_same(named: Vote, vote: Vote) -> bool:
@@ -69,13 +102,13 @@ def _asks_the_same(named: Vote, vote: Vote) -> bool:
     return named.effect == "ask" and set(vote.by) <= set(named.by)
 
 
-def _region(rules: Rules, wanted: _Wanted, action: FileAction) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _region(wanted: _Wanted, action: FileAction) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The paths where an opened region begins, and those where one ends."""
-    points = {*wanted.targets(action), *rules.points(action)}
-    state: dict[str, bool] = {}
-    for point in sorted(points, key=len):  # whatever contains a path is shorter
-        state[point] = wanted.opens(Intent(action, point))
-    changes = [point for point in sorted(points) if state[point] != _around(point, state)]
+    points = wanted.paths(action)
+    if not points:
+        return (), ()
+    state = {point: wanted.opens(action, point) for point in sorted(points)}
+    changes = [point for point in state if state[point] != _around(point, state)]
     return tuple(p for p in changes if state[p]), tuple(p for p in changes if not state[p])
 
 
@@ -88,19 +121,31 @@ def _around(path: str, state: Mapping[str, bool]) -> bool:
     return False
 
 
-def _hosts(rules: Rules, wanted: _Wanted) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _inside(sealed: tuple[str, ...], roots: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of `sealed` that lie inside a root."""
+    if not (sealed and roots):
+        return ()
+    around = PathIndex(roots).around
+    return tuple(seal for seal in sealed if any(True for _ in around(seal)))
+
+
+def _hosts(wanted: _Wanted) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The patterns that open, and the narrower ones inside them that do not."""
-    points = {network(target) for target in (*wanted.targets("network"), *rules.points("network"))}
-    state = {point: wanted.opens(Intent("network", str(point))) for point in points}
-    open_ones = [point for point in points if state[point]]
-    masked = [p for p in points if not state[p] and any(o.covers(p) for o in open_ones)]
-    needed = (p for p in open_ones if not _inside_another(p, open_ones) or _inside_another(p, masked))
+    state = {network(target): wanted.opens("network", target) for target in wanted.hosts()}
+    open_ones = [point for point, opens in state.items() if opens]
+    if not any(point.many for point in open_ones):
+        return tuple(sorted(map(str, open_ones))), ()
+    opening = HostIndex(open_ones)
+    masked = [p for p, opens in state.items() if not opens and _others(p, opening.around(p), open_ones)]
+    masking = HostIndex(masked)
+    needed = [
+        point
+        for point in open_ones
+        if not _others(point, opening.around(point), open_ones)
+        or _others(point, masking.around(point), masked)
+    ]
     return tuple(sorted(map(str, needed))), tuple(sorted(map(str, masked)))
 
 
-def _inside_another(point: Endpoint, others: Iterable[Endpoint]) -> bool:
-    return any(other != point and other.covers(point) for other in others)
-
-
-def _inside_any(path: str, roots: Iterable[str]) -> bool:
-    return any(paths.contains(root, path) for root in roots)
+def _others(point: Endpoint, places: Iterable[int], points: Sequence[Endpoint]) -> bool:
+    return any(points[place] != point for place in places)

@@ -67,8 +67,9 @@ def links(path: str) -> tuple[str, ...]:
 def _walk(path: str) -> tuple[str, tuple[str, ...]]:
     """Follow an absolute path name by name: where it ends, and the links on the way."""
     pending = path.split("/")[::-1]
-    done: list[str] = []
+    done: list[str] = []  # the way so far, one path a name
     followed: list[str] = []
+    missing = PATH_MAX  # how many names down nothing is there; what would be below it is no link
     while pending:
         name = pending.pop()
         if name in ("", "."):
@@ -76,11 +77,14 @@ def _walk(path: str) -> tuple[str, tuple[str, ...]]:
         if name == "..":
             del done[-1:]
             continue
-        here = "/" + "/".join((*done, name))
+        here = f"{done[-1]}/{name}" if done else f"/{name}"
         _refuse_magic(here)
-        target = _link_target(here)
+        target = None
+        if len(done) < missing:
+            target, found = _link_target(here)
+            missing = PATH_MAX if found else len(done) + 1
         if target is None:
-            done.append(name)
+            done.append(here)
             continue
         followed.append(here)
         if len(followed) > LINKS_MAX:
@@ -88,18 +92,21 @@ def _walk(path: str) -> tuple[str, tuple[str, ...]]:
         if target.startswith("/"):
             done.clear()
         pending += target.split("/")[::-1]
-    return "/" + "/".join(done), tuple(followed)
+    return done[-1] if done else "/", tuple(followed)
 
 
-def _link_target(path: str) -> str | None:
+def _link_target(path: str) -> tuple[str | None, bool]:
+    """Where a link leads, or None, and whether anything may be there."""
     try:
-        return os.readlink(path)  # noqa: PTH115 (a Path would drop what makes the difference)
-    except OSError:  # no link, or nothing there, or nothing that this user can see or open
-        return None
+        return os.readlink(path), True  # noqa: PTH115 (a Path would drop what makes the difference)
+    except (FileNotFoundError, NotADirectoryError):
+        return None, False
+    except OSError:  # no link, or nothing that this user can see or open
+        return None, True
 
 
 def _refuse_magic(path: str) -> None:
-    if _MAGIC.match(path):
+    if path.startswith(("/proc/", "/dev/")) and _MAGIC.match(path):
         raise ValueError("it goes through a link that is different for every process")
 
 
@@ -115,7 +122,7 @@ def canonical(path: str, *, base: str, resolve: Resolve = resolve_links) -> str:
     if _WINDOWS:
         drives.check(path)
         return path if path == "/" else drives.spell(resolve(os.path.join(base, path)))  # noqa: PTH118
-    resolved = resolve(os.path.join(base, path))  # noqa: PTH118
+    resolved = resolve(path if path.startswith("/") else f"{base.rstrip('/')}/{path}")
     _check_lengths(resolved)
     _refuse_magic(resolved)
     return resolved if resolved == "/" else resolved.rstrip("/")
@@ -150,6 +157,8 @@ def _check_text(path: str) -> None:
         raise ValueError("it is empty")
     if "\0" in path:
         raise ValueError("it holds a NUL byte")
+    if path.isascii() and len(path) <= NAME_MAX:
+        return
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
@@ -158,6 +167,8 @@ def _check_text(path: str) -> None:
 
 
 def _check_lengths(path: str) -> None:
+    if path.isascii() and len(path) <= NAME_MAX:
+        return
     encoded = os.fsencode(path)
     if len(encoded) > PATH_MAX:
         raise ValueError(f"it is longer than {PATH_MAX} bytes")

@@ -3,7 +3,8 @@
 Rules this module keeps:
 
 - plugins are listed from package metadata; nothing of a plugin that is not enabled is imported;
-- a plugin that fails to import, and a hook that fails, is reported and left out, never fatal;
+- a plugin that fails to import, and a hook that fails, is reported and left out, never fatal; but one that
+  the administrator enables may be a decider, so while it can't be used, its vote is to deny;
 - two backends of one name are both refused, since nobody could say which one a policy meant; so are two
   packs of one name.
 """
@@ -75,6 +76,11 @@ class Plugins:
         self.installed = frozenset(point.name for point in listed)
         self.disabled = tuple(sorted(self.installed - {*settings.enabled}))
         self._register({name: self._pick(name, listed) for name in settings.enabled})
+        self._missing = tuple(
+            Ballot(name, "deny", f"the administrator enables the plugin `{name}`, and it can't be used here")
+            for name in dict.fromkeys(settings.demanded)
+            if not self._manager.has_plugin(name)
+        )
 
     def _pick(self, name: str, listed: Sequence[EntryPoint]) -> EntryPoint | None:
         matching = {point.value: point for point in listed if point.name == name}
@@ -114,15 +120,16 @@ class Plugins:
     @property
     def has_deciders(self) -> bool:
         """Whether any plugin votes on decisions."""
-        return bool(self._manager.hook.licet_decide.get_hookimpls())
+        return bool(self._missing or self._manager.hook.licet_decide.get_hookimpls())
 
     def ballots(self, request: NormalizedRequest, decision: Decision) -> tuple[Ballot, ...]:
         """The vote of every decider; one that fails, or answers anything else, votes to deny."""
-        return tuple(
+        votes = [
             ballot
             for implementation in self._manager.hook.licet_decide.get_hookimpls()
             for ballot in _ballots(implementation, request, decision)
-        )
+        ]
+        return (*self._missing, *votes)
 
     def audit_log(self, state: StateDirectory) -> AuditLog:
         """The durable log.

@@ -124,7 +124,7 @@ class Limits(_Frozen):
 
     def stated(self) -> dict[str, float | int]:
         """The limits that are set, by name."""
-        return dict(_stated(self))
+        return dict(_stated(self)) if self.model_fields_set else {}
 
 
 @lru_cache(maxsize=256)

@@ -7,24 +7,33 @@ Rules this module keeps:
   that it omits of it, and abstains where it is silent;
 - licet's own state is never grantable;
 - a rule that applies denies or asks beside the documents, and mentions nothing: it can't allow;
-- an excepted sub-path is left out like a denied one: it masks a larger intent instead of refusing it.
+- an excepted sub-path is left out like a denied one: it masks a larger intent instead of refusing it;
+- what depends on documents alone is found out once and kept; what links on disk decide is asked anew.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Self
 
 from licet import paths
 from licet.hosts import with_meets
 from licet.policy import Pattern, PolicyDocument, PolicyStack
+from licet.policy.index import PathIndex
+from licet.policy.layers import Entries, Numbered
 from licet.policy.parts import Approval
 from licet.policy.patterns import Effect, network
 from licet.policy.rule import Rule
-from licet.request import TARGETLESS, Action, Intent
+from licet.request import ACTIONS, TARGETLESS, Action, Intent
 
 SEVERITY: dict[Effect, int] = {"allow": 0, "ask": 1, "deny": 2}
 LANGUAGE = "licet"
 """The document that `by` names for what the language itself decides."""
+
+_KEPT = 1024
+"""How many answers are kept beside those of the policy's own points."""
 
 _VERB: dict[Effect, str] = {"deny": "denies", "ask": "asks about", "allow": "allows"}
 
@@ -55,68 +64,91 @@ class Vote:
     omitted: bool = False
 
 
-@dataclass(frozen=True)
 class Rules:
-    """A stack with the working directory of one run put in; `hits` are the rules that apply to it."""
+    """A stack with the working directory of one run put in, and the rules that apply to that run."""
 
-    root: PolicyDocument
-    bounds: tuple[PolicyDocument, ...]
-    sealed: tuple[str, ...]
-    hits: tuple[Rule, ...] = ()
+    def __init__(self, stack: PolicyStack, workdir: str, moved: tuple[Numbered, ...]) -> None:
+        self._stack = stack
+        self._workdir = workdir
+        parts = _parts(stack)
+        if moved:
+            parts = tuple(part.bound(entries) for part, entries in zip(parts, moved, strict=True))
+        self._about = {action: tuple(part for part in parts if part.concerns(action)) for action in ACTIONS}
+        self._seals = PathIndex(stack.sealed)
+        self._points: dict[Action, frozenset[str]] = {}
+        self._answer = lru_cache(_KEPT + 2 * sum(len(part.entries) for part in parts))(self._answered)
 
     @classmethod
     def of(cls, stack: PolicyStack, workdir: str) -> Rules:
-        """Bind every entry of `stack` to `workdir`."""
-        root, *bounds = (document.bind(workdir) for document in stack.documents)
-        return cls(root, tuple(bounds), stack.sealed, tuple(rule.bind(workdir) for rule in stack.hits))
+        """Bind every entry of `stack` to `workdir`, whose links are looked at now.
+
+        Raises:
+            InvalidPolicy: in that directory, some entry names no path that can be used.
+        """
+        if not stack.names_workdir:
+            return _rules(stack, "", ())
+        return _rules(stack, workdir, tuple(part.entries.bind(workdir) for part in _parts(stack)))
+
+    @property
+    def stack(self) -> PolicyStack:
+        """The stack that answers."""
+        return self._stack
+
+    @property
+    def sealed(self) -> tuple[str, ...]:
+        """What is never grantable."""
+        return self._stack.sealed
 
     @property
     def documents(self) -> tuple[PolicyDocument, ...]:
         """All documents that decide, root first."""
-        return (self.root, *self.bounds)
+        return tuple(document.bind(self._workdir) for document in self._stack.documents)
 
     def vote(self, intent: Intent) -> Vote:
         """The most severe answer of all documents and of the rules that apply."""
-        if intent.target is None and intent.action not in TARGETLESS:
-            return self._vote_on_unknown(intent.action)
-        if (seal := self._seal_over(intent)) is not None:
+        return self._answer(intent.action, intent.target)
+
+    def vote_on(self, action: Action, target: str | None) -> Vote:
+        """As `vote`, for an act on a target, whoever wants it."""
+        return self._answer(action, target)
+
+    def points(self, action: Action) -> frozenset[str]:
+        """Every target at which an answer can change: what entries name or except, and what hosts share."""
+        if action not in self._points:
+            named = {point for part in self._about[action] for point in part.entries.points(action)}
+            hosts = with_meets(map(network, named)) if action == "network" else ()
+            self._points[action] = frozenset(map(str, hosts)) if hosts else frozenset(named)
+        return self._points[action]
+
+    def points_inside(self, action: Action, path: str) -> set[str]:
+        """Those of `points` that lie inside a path, and are not it."""
+        return {point for part in self._about[action] for point in part.entries.points_inside(action, path)}
+
+    def _answered(self, action: Action, target: str | None) -> Vote:
+        if target is None and action not in TARGETLESS:
+            return self._vote_on_unknown(action)
+        if (seal := self._seal_over(action, target)) is not None:
             by = (By(LANGUAGE, 0, f"never grantable: {seal}"),)
             return Vote("deny", by, f"`{seal}` belongs to licet itself and is never opened")
-        answers = [answer_of_root(self.root, intent)]
-        answers += [answer for bound in self.bounds if (answer := _answer_of_bound(bound, intent))]
-        answers += [answer for rule in self.hits if (answer := answer_of_rule(rule, intent))]
-        worst = max((answer.effect for answer in answers), key=SEVERITY.__getitem__)
-        hits = [answer for answer in answers if answer.effect == worst]
-        demands = (demand for hit in hits for demand in hit.demands)
-        deciding = tuple(by for hit in hits for by in hit.by)
-        silent = len(hits) == 1 and hits[0].omitted
-        return Vote(worst, deciding, hits[0].reason, tuple(dict.fromkeys(demands)), silent)
-
-    def points(self, action: Action) -> set[str]:
-        """Every target at which an answer can change: what entries name or except, and what hosts share."""
-        parts: tuple[PolicyDocument | Rule, ...] = (*self.documents, *self.hits)
-        entries = [entry for part in parts for entry in part.entries if entry.action == action]
-        named = {
-            target for entry in entries for target in (entry.target, *entry.excepts) if target is not None
-        }
-        return {str(host) for host in with_meets(map(network, named))} if action == "network" else named
+        votes = [part.answer(action, target) for part in self._about[action]]
+        return _worst([vote for vote in votes if vote is not None])
 
     def _vote_on_unknown(self, action: Action) -> Vote:
         """Denied only if no target of `action` is allowed or asked about."""
-        votes = (self.vote(Intent(action, point)) for point in sorted(self.points(action)))
+        votes = (self._answered(action, point) for point in sorted(self.points(action)))
         obtainable = [vote for vote in votes if vote.effect != "deny"]
         if obtainable:
             by = tuple(dict.fromkeys(by for vote in obtainable for by in vote.by))
             return Vote("allow", by, "its target is not known yet: it is decided when it is accessed")
-        nothing = (By(self.root.file, 0, f"no `{action}`"),)
-        parts: tuple[PolicyDocument | Rule, ...] = (*self.documents, *self.hits)
-        closed = any(e.action == action and e.covers(None) for part in parts for e in part.deny)
+        nothing = (By(self._stack.root.file, 0, f"no `{action}`"),)
+        closed = any(part.closes(action) for part in self._about[action])
         return Vote("deny", nothing, f"nothing allows `{action}`, whatever its target", omitted=not closed)
 
-    def _seal_over(self, intent: Intent) -> str | None:
-        if intent.action not in ("read", "write") or intent.target is None:
+    def _seal_over(self, action: Action, target: str | None) -> str | None:
+        if target is None or action not in ("read", "write") or not self._stack.sealed:
             return None
-        return next((seal for seal in self.sealed if paths.contains(seal, intent.target)), None)
+        first = min(self._seals.around(target), default=None)
+        return None if first is None else self._stack.sealed[first]
 
 
 def by_entry(entry: Pattern) -> By:
@@ -130,65 +162,180 @@ def includes(outer: Intent, inner: Intent) -> bool:
         return False
     if inner.target is None or outer.target is None:
         return True
-    if inner.action == "network":
-        return network(outer.target).covers(network(inner.target))
-    if inner.action in ("read", "write"):
-        return paths.contains(outer.target, inner.target)
-    return outer.target == inner.target
+    return contains(inner.action, outer.target, inner.target)
 
 
-def answer_of_root(document: PolicyDocument, intent: Intent) -> Vote:
-    """What the entries of a root, bound to a working directory, say of an intent."""
-    if (answer := _stated(document, intent)) is not None:
-        return answer
-    if intent.action == "run":
-        return Vote("allow", (), "running is allowed unless something asks or denies")
-    return replace(_omitted(document, intent, "nothing allows it"), omitted=True)
+def answer_of_root(document: PolicyDocument, intent: Intent, workdir: str) -> Vote:
+    """What the entries of a root say of an intent, for a run in `workdir`."""
+    part = _root(_Same(document))
+    answer = part.bound(part.entries.bind(workdir)).answer(intent.action, intent.target)
+    assert answer is not None
+    return answer
 
 
-def answer_of_rule(rule: Rule, intent: Intent) -> Vote | None:
-    """What a rule that applies says of an intent; None if it is about others."""
-    groups: tuple[tuple[Effect, tuple[Pattern, ...]], ...] = (("deny", rule.deny), ("ask", rule.ask))
-    for effect, entries in groups:
-        if any(entry.action == intent.action and entry.covers(intent.target) for entry in entries):
-            by = By(rule.where.file, rule.where.line, rule.id)
-            demands = (rule.approval,) if effect == "ask" and rule.approval else ()
-            return Vote(effect, (by,), f"the rule `{rule.id}` ({by}) {_VERB[effect]} it", demands)
-    return None
+def answer_of_rule(rule: Rule, intent: Intent, workdir: str) -> Vote | None:
+    """What a rule that applies says of an intent, for a run in `workdir`; None if it is about others."""
+    part = _rule(rule)
+    return part.bound(part.entries.bind(workdir)).answer(intent.action, intent.target)
 
 
-def _answer_of_bound(document: PolicyDocument, intent: Intent) -> Vote | None:
-    if intent.action == "tool" and document.tools is not None and intent.target not in document.tools:
-        by = (By(document.file, 0, "tools"),)
-        return Vote("deny", by, f"the bound `{document.name or document.file}` does not list it in `tools`")
-    if (answer := _stated(document, intent)) is not None:
-        return answer
-    if not document.mentions(intent.action):
+def contains(action: Action, outer: str, inner: str) -> bool:
+    """Whether an act on the target `outer` is one on the target `inner` too."""
+    if action == "network":
+        return network(outer).covers(network(inner))
+    if action in ("read", "write"):
+        return paths.contains(outer, inner)
+    return outer == inner
+
+
+def _worst(answers: list[Vote]) -> Vote:
+    if len(answers) == 1:
+        return answers[0]
+    worst = max(answers, key=lambda answer: SEVERITY[answer.effect]).effect
+    hits = [answer for answer in answers if answer.effect == worst]
+    if len(hits) == 1:
+        return hits[0]
+    demands = (demand for hit in hits for demand in hit.demands)
+    deciding = tuple(by for hit in hits for by in hit.by)
+    return Vote(worst, deciding, hits[0].reason, tuple(dict.fromkeys(demands)))
+
+
+@lru_cache(maxsize=256)
+def _rules(stack: PolicyStack, workdir: str, moved: tuple[Numbered, ...]) -> Rules:
+    return Rules(stack, workdir, moved)
+
+
+@lru_cache(maxsize=256)
+def _parts(stack: PolicyStack) -> tuple[_Part, ...]:
+    return (
+        _root(_Same(stack.root)),
+        *(_bound(_Same(bound)) for bound in stack.bounds),
+        *map(_rule, stack.hits),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One document or rule: what it says of its own entries, and what follows where none of them covers."""
+
+    entries: Entries
+    stated: Callable[[tuple[int, ...]], Vote]
+    """The answer of entries, by number; where an entry was bound to changes nothing in it."""
+
+    def bound(self, moved: Numbered) -> Self:
+        return replace(self, entries=self.entries.bound(moved)) if moved else self
+
+    def concerns(self, action: Action) -> bool:
+        return self.entries.name(action)
+
+    def answer(self, action: Action, target: str | None) -> Vote | None:
+        found = self.entries.covering(action, target)
+        return self.stated(found) if found else self.unstated(action, target)
+
+    def unstated(self, action: Action, target: str | None) -> Vote | None:
         return None
-    return _omitted(document, intent, f"the bound `{document.name or document.file}` leaves it out")
+
+    def closes(self, action: Action) -> bool:
+        """Whether an entry denies whatever target there is."""
+        return any(self.entries[number].effect == "deny" for number in self.entries.covering(action, None))
 
 
-def _stated(document: PolicyDocument, intent: Intent) -> Vote | None:
-    effects: tuple[Effect, ...] = ("deny", "ask", "allow")
-    for effect in effects:
-        hits = tuple(
-            map(by_entry, (e for e in _of(document, intent.action, effect) if e.covers(intent.target)))
-        )
-        if hits:
-            demands = (document.demands,) if effect == "ask" else ()
-            return Vote(effect, hits, f"{hits[0]} {_VERB[effect]} it", demands)
-    return None
+@dataclass(frozen=True, eq=False)
+class _Document(_Part):
+    document: PolicyDocument
+
+    def omitted(self, action: Action, target: str | None, reason: str) -> Vote:
+        touching = self.entries.touching(action, target) if target else ()
+        partly = [e for e in touching if e.effect == "allow" and not e.takes_out(target or "")]
+        if partly:
+            by = tuple(map(by_entry, partly))
+            return Vote("deny", by, f"only a part of it is allowed: `{partly[0].text}` ({by[0]})")
+        return Vote("deny", (By(self.document.file, 0, f"no `{action}`"),), reason)
 
 
-def _omitted(document: PolicyDocument, intent: Intent, reason: str) -> Vote:
-    target = intent.target
-    allowed = _of(document, intent.action, "allow")
-    partly = tuple(e for e in allowed if target and e.touches(target) and not e.takes_out(target))
-    if partly:
-        by = tuple(map(by_entry, partly))
-        return Vote("deny", by, f"only a part of it is allowed: `{partly[0].text}` ({by[0]})")
-    return Vote("deny", (By(document.file, 0, f"no `{intent.action}`"),), reason)
+class _Root(_Document):
+    def concerns(self, action: Action) -> bool:
+        return True
+
+    def unstated(self, action: Action, target: str | None) -> Vote:
+        if action == "run":
+            return Vote("allow", (), "running is allowed unless something asks or denies")
+        return replace(self.omitted(action, target, "nothing allows it"), omitted=True)
 
 
-def _of(document: PolicyDocument, action: Action, effect: Effect) -> tuple[Pattern, ...]:
-    return tuple(entry for entry in document.of(effect) if entry.action == action)
+class _Bound(_Document):
+    def concerns(self, action: Action) -> bool:
+        return action == "tool" or super().concerns(action)
+
+    def answer(self, action: Action, target: str | None) -> Vote | None:
+        listed = self.document.tools
+        if action == "tool" and listed is not None and target not in listed:
+            by = (By(self.document.file, 0, "tools"),)
+            return Vote("deny", by, f"the bound `{self._name}` does not list it in `tools`")
+        return super().answer(action, target)
+
+    def unstated(self, action: Action, target: str | None) -> Vote | None:
+        if not self.entries.mentions(action):
+            return None
+        return self.omitted(action, target, f"the bound `{self._name}` leaves it out")
+
+    @property
+    def _name(self) -> str:
+        return self.document.name or self.document.file
+
+
+class _Same:
+    """A document that is equal to itself alone, so that what is kept of it costs no comparison."""
+
+    __slots__ = ("document",)
+
+    def __init__(self, document: PolicyDocument) -> None:
+        self.document = document
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.document is other.document
+
+    def __hash__(self) -> int:
+        return id(self.document)
+
+
+@lru_cache(maxsize=256)
+def _root(same: _Same) -> _Root:
+    return _Root(*_entries_of(same.document), same.document)
+
+
+@lru_cache(maxsize=256)
+def _bound(same: _Same) -> _Bound:
+    return _Bound(*_entries_of(same.document), same.document)
+
+
+def _entries_of(document: PolicyDocument) -> tuple[Entries, Callable[[tuple[int, ...]], Vote]]:
+    entries = Entries(document.entries)
+
+    @lru_cache(_KEPT + len(entries))
+    def stated(numbers: tuple[int, ...]) -> Vote:
+        effect, hits = _strongest([entries[number] for number in numbers])
+        by = tuple(map(by_entry, hits))
+        demands = (document.demands,) if effect == "ask" else ()
+        return Vote(effect, by, f"{by[0]} {_VERB[effect]} it", demands)
+
+    return entries, stated
+
+
+@lru_cache(maxsize=4096)
+def _rule(rule: Rule) -> _Part:
+    entries = Entries(rule.entries)
+
+    @lru_cache(_KEPT + len(entries))
+    def stated(numbers: tuple[int, ...]) -> Vote:
+        effect, _ = _strongest([entries[number] for number in numbers])
+        by = By(rule.where.file, rule.where.line, rule.id)
+        demands = (rule.approval,) if effect == "ask" and rule.approval else ()
+        return Vote(effect, (by,), f"the rule `{rule.id}` ({by}) {_VERB[effect]} it", demands)
+
+    return _Part(entries, stated)
+
+
+def _strongest(entries: Sequence[Pattern]) -> tuple[Effect, list[Pattern]]:
+    effect = max((entry.effect for entry in entries), key=SEVERITY.__getitem__)
+    return effect, [entry for entry in entries if entry.effect == effect]

@@ -47,7 +47,7 @@ from licet.request import ExecutionRequest, as_request
 from licet.result import ExecutionResult
 from licet.running import Running
 from licet.select import Chosen, Offer
-from licet.settings import Settings, directory_of, settings_beside
+from licet.settings import Settings, directory_of, settings_beside, under_administrator
 from licet.trail import Trail
 from licet.ulid import new_run_id
 from licet.witness import TrailWitness
@@ -89,7 +89,7 @@ class Runtime:
         """
         name = os.fspath(policy)
         beside = directory_of(name)
-        self.settings = settings or settings_beside(beside, os.environ)
+        self.settings = under_administrator(settings) if settings else settings_beside(beside, os.environ)
         self.state_path = self.settings.state_beside(beside)
         self.plugins = Plugins(self.settings)
         source = PolicySource(self.plugins.packs(), managed, self.settings.may_pass)

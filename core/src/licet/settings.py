@@ -9,21 +9,22 @@ Rules this module keeps:
   current directory;
 - a file of settings is a plain file, or a link to one, and small;
 - an unknown key is an error that names the file and the known keys;
-- `enabled` in the administrator's file is a floor: nobody disables what it lists.
+- `enabled` in the administrator's file is a floor: nobody disables what it lists, and nothing is allowed
+  while any of that can't be used (`demanded`).
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, field_validator
 
 from licet.errors import InvalidSettings, Position
 from licet.files import read_plain
+from licet.machine import administrators_directory
 from licet.output import bounded
 from licet.state import trusted
 
@@ -33,11 +34,7 @@ STATE_NAME = ".licet"
 STANDARD = ("audit", "controlled_process", "monty", "policies")
 """The plugins that are enabled unless settings say otherwise."""
 
-MANAGED_FILE = (
-    Path(os.environ.get("PROGRAMDATA", r"C:\ProgramData")) / "licet" / "config.toml"
-    if sys.platform == "win32"
-    else Path("/etc/licet/config.toml")
-)
+MANAGED_FILE = administrators_directory() / "config.toml"
 
 _MOST_BYTES = 1 << 20
 
@@ -55,6 +52,7 @@ class Settings(BaseModel):
     enabled: tuple[str, ...] = STANDARD
     home: Path | None = None
     pass_environment: tuple[str, ...] = ("LANG", "LC_*", "TZ")
+    _demanded: tuple[str, ...] = PrivateAttr(default=())
 
     @field_validator("home")
     @classmethod
@@ -67,6 +65,17 @@ class Settings(BaseModel):
             return Path.cwd() / home if not home.is_absolute() else home
         except FileNotFoundError:
             raise ValueError("it is relative, and the current directory is gone") from None
+
+    @property
+    def demanded(self) -> tuple[str, ...]:
+        """The part of `enabled` that an administrator set; no other file and no variable states it."""
+        return self._demanded
+
+    def demanding(self, plugins: Iterable[str]) -> Settings:
+        """These settings, where an administrator enables `plugins`."""
+        copy = self.model_copy()
+        copy._demanded = tuple(plugins)
+        return copy
 
     def state_beside(self, directory: Path) -> Path:
         """Where the state of policies in `directory` is."""
@@ -118,12 +127,20 @@ def load_settings(
     if state is not None:
         values |= _file(state / "config.toml")
     values |= _variables(environment)
+    return under_administrator(_validated(values, "LICET_* and config.toml"), managed=managed)
+
+
+def under_administrator(settings: Settings, *, managed: Path = MANAGED_FILE) -> Settings:
+    """`settings` with what the administrator of this machine says of them, which wins.
+
+    Raises:
+        InvalidSettings: the administrator's file is wrong.
+    """
     administrator = _file(managed)
     floor = administrator.pop("enabled", [])
-    values |= administrator
-    settings = _validated(values, "LICET_* and config.toml")
+    settings = _validated({**dict(settings), **administrator}, str(managed))
     missing = tuple(name for name in floor if name not in settings.enabled)
-    return settings.model_copy(update={"enabled": settings.enabled + missing})
+    return settings.model_copy(update={"enabled": settings.enabled + missing}).demanding(floor)
 
 
 def _file(path: Path) -> dict[str, Any]:

@@ -589,10 +589,45 @@ def test_all_texts_of_a_request_share_its_variables() -> None:
     facts = Facts(ANN, NOON, REQUEST)
     texts = [compiled(text, None) for text in ("subject.id == 'ann'", "request.code_bytes == 120")]
     assert [one.evaluate(facts)[0] for one in texts] == [Truth.true, Truth.true]
-    assert len(facts.derived) == 1
+    assert len([key for key in facts.derived if key not in texts]) == 1
     later = compiled("request.workdir == '/home/ann' && request.narrows", None)
     assert later.evaluate(facts) == (Truth.true, "")
     assert later.evaluate(replace(facts, at=NOON)) == (Truth.true, "")
+
+
+TOGETHER = (
+    "subject.id == 'ann'",
+    "request.intents.exists(i, has(i.host) && i.host == 'api.example.com')",
+    "request.intents.all(i, i.action != 'shell') && request.inputs.exists(i, i == 'rows')",
+    "request.limits.wall_time > 10 || request.limits.memory < 5",
+    "subject.id.matches('^a.*n$')",
+    "{'a': [1, 2]}['a'].map(n, n * 2).exists(n, n == 4) && [1, 2].filter(i, i > 1).size() == 1",
+    "now > timestamp('2026-01-01T00:00:00Z') && now.getDayOfWeek('Europe/Berlin') >= 0",
+    "'finance' in subject.groups ? request.code_bytes > 100 : request.code_bytes > 200",
+    "has(subject.properties.plan) && subject.properties.plan == 'pro'",
+    "request.code_bytes > 1000000",
+)
+UNANSWERED = "subject.tenant == 'acme'"  # nobody said the tenant of Ann
+
+
+@given(st.lists(st.sampled_from(TOGETHER), min_size=2, max_size=6))
+def test_texts_answer_together_as_they_do_alone(texts: list[str]) -> None:
+    made = [compiled(text, None) for text in texts]
+    alone = [compiled(text, None).evaluate(Facts(ANN, NOON, REQUEST)) for text in texts]
+    facts = Facts(ANN, NOON, REQUEST)
+    engine().together(made)(facts)
+    assert [facts.derived[one] for one in made] == alone
+    assert [one.evaluate(facts) for one in made] == alone
+
+
+def test_a_text_without_an_answer_leaves_the_others_theirs() -> None:
+    made = [compiled(text, None) for text in (TOGETHER[0], UNANSWERED, TOGETHER[-1])]
+    facts = Facts(ANN, NOON, REQUEST)
+    engine().together(made)(facts)
+    assert not any(one in facts.derived for one in made)
+    found = [one.evaluate(facts) for one in made]
+    assert [truth for truth, _ in found] == [Truth.true, Truth.unknown, Truth.false]
+    assert "tenant" in found[1][1]
 
 
 def test_without_the_library_a_text_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:

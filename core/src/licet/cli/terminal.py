@@ -5,6 +5,7 @@ Rules this module keeps:
 - everything that did not come from licet's own source text is escaped before it is shown;
 - cards and errors go to stderr, what was asked for goes to stdout;
 - an error is bounded, whatever of the input it repeats;
+- places in files below the current directory are named from there;
 - colours appear on a terminal only, and not under `NO_COLOR`.
 """
 
@@ -21,12 +22,14 @@ from typing import Any, Literal
 
 import click
 
+from licet.cli.nearby import near, nearby
 from licet.errors import LicetError
 from licet.output import bounded, escape
 
 Tone = Literal["good", "bad", "warn"]
 _SIGNS: dict[Tone, tuple[str, str]] = {"good": ("✓", "green"), "bad": ("✗", "red"), "warn": ("!", "yellow")}
 _LABEL_WIDTH = 12
+_LEAST_PROSE = 16  # characters of a sentence that still say something
 _MOST = 1000  # characters of an error, and of its advice
 
 
@@ -43,14 +46,15 @@ class Card:
 def show_card(card: Card) -> None:
     """Write a card to stderr."""
     sign, colour = _SIGNS[card.tone]
-    head = click.style(f"{sign} {_clean(card.heading)}", fg=colour, bold=True)
+    heading = _clean(nearby(card.heading))
+    head = click.style(f"{sign} {heading}", fg=colour, bold=True)
     note = click.style(_clean(card.note), dim=True) if card.note else ""
-    gap = " " * max(2, 33 - len(card.heading) - 2) if note else ""
+    gap = " " * max(2, 33 - len(heading) - 2) if note else ""
     say(head + gap + note)
     width = max((len(label) + 2 for label, _ in card.rows), default=0)
     for label, text in card.rows:
         name = click.style(f"{_clean(label):<{max(width, _LABEL_WIDTH)}}", dim=True)
-        say(f"  {name}{_clean(text)}".rstrip())
+        say(f"  {name}{_clean(nearby(text))}".rstrip())
 
 
 def say(text: str) -> None:
@@ -76,7 +80,8 @@ def put_json(content: Any) -> None:
 def put_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, prose: int = 0) -> None:
     """Write a table to stdout: drawn on a terminal, aligned plain text in a pipe.
 
-    The last `prose` columns are sentences: a terminal shows as much of each as fits beside the others.
+    The last `prose` columns are sentences: a terminal shows as much of each as fits beside the others, and
+    leaves them out where that would say nothing.
     """
     from rich.console import Console
     from rich.table import Table
@@ -88,9 +93,11 @@ def put_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, prose: i
     cells = [[_clean(cell) for cell in row] for row in rows]
     widest = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     left = console.width - sum(widest[: len(columns) - prose]) - 2 * len(columns)
+    if on_terminal and prose and left // prose < _LEAST_PROSE:
+        columns, cells, prose = columns[:-prose], [row[:-prose] for row in cells], 0
     for number, column in enumerate(columns):
         if number >= len(columns) - prose and on_terminal:
-            table.add_column(column, no_wrap=True, overflow="ellipsis", width=max(left // prose, 5))
+            table.add_column(column, no_wrap=True, overflow="ellipsis", width=left // prose)
         else:
             table.add_column(column, overflow="fold")
     for row in cells:
@@ -118,11 +125,13 @@ def put_blocks(blocks: Iterable[tuple[str, Iterable[str]]]) -> None:
 def fail(problem: LicetError, *, as_json: bool) -> int:
     """Show an error and return its exit code."""
     message = bounded(problem.message, _MOST)
-    where = bounded(str(problem.where), _MOST) if problem.where else None
+    where = problem.where
     advice = bounded(problem.advice, _MOST) if problem.advice else None
     if as_json:
-        put_json({"error": {"slug": problem.slug, "message": message, "where": where, "advice": advice}})
-    rows = [(label, text) for label, text in (("where", where), ("you can", advice)) if text]
+        whole = bounded(str(where), _MOST) if where else None
+        put_json({"error": {"slug": problem.slug, "message": message, "where": whole, "advice": advice}})
+    shown = bounded(near(where), _MOST) if where else None
+    rows = [(label, text) for label, text in (("where", shown), ("you can", advice)) if text]
     show_card(Card("bad", message, problem.slug, rows))
     return problem.exit_code
 

@@ -24,6 +24,7 @@ from licet.hosts.urls import from_url
 
 _REGISTRY = re.compile(r"(?:[^.]+|(?:ac|co|com|edu|go|gob|gov|gouv|ne|net|nom|or|org|sch)\.[a-z]{2})")
 """Suffixes under which strangers register names: every single label, and the usual ones of countries."""
+_PORT = re.compile(r"[0-9]{1,5}", re.ASCII)
 _PREFIX = re.compile(r"0|[1-9][0-9]{0,2}", re.ASCII)
 
 
@@ -44,6 +45,11 @@ class Endpoint:
     def extent(self) -> Extent:
         """The hosts that this stands for."""
         return extent(self.host)
+
+    @property
+    def many(self) -> bool:
+        """Whether it stands for more than one host at one port."""
+        return self.port is None or self.extent.open_end
 
     def covers(self, other: Endpoint) -> bool:
         """Whether every target of `other` is one of this."""
@@ -185,6 +191,6 @@ def _split(text: str) -> tuple[str, int | None]:
 
 
 def _port(digits: str, text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,5}", digits, re.ASCII) or not 0 < int(digits) < 65536:
+    if not _PORT.fullmatch(digits) or not 0 < int(digits) < 65536:
         raise ValueError(f"`{text}` has no port between 1 and 65535")
     return int(digits)

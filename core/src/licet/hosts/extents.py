@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from licet.hosts.addresses import is_public, side
 from licet.hosts.names import is_address, leads_inside
@@ -24,8 +24,7 @@ WORDS = frozenset({ANY, PRIVATE, BOTH})
 Key = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(NamedTuple):
     """The hosts that one canonical text stands for.
 
     `path` leads from the widest extent down to this one: a host lies inside an extent exactly if the path of

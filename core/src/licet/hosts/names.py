@@ -31,7 +31,7 @@ _ASCII_PART = re.compile(r"[a-z0-9_-]*", re.ASCII)
 _WORD_SIGNS = frozenset({"Ll", "Lo", "Lm", "Mn", "Mc", "Nd"})
 _DROPPED = re.compile("[\u1100-\u11ff\u17b4\u17b5\u180b-\u180f]")
 _NUMERIC = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)", re.ASCII)
-_INSIDE = ("localhost", "localdomain", "local", "internal", "home.arpa")
+_INSIDE = (".localhost", ".localdomain", ".local", ".internal", ".home.arpa")
 
 
 @lru_cache(maxsize=16384)
@@ -45,6 +45,8 @@ def canonical_host(text: str) -> str:
         return _ipv6(text)
     name = text.lower().removesuffix(".")
     if not text.isascii():
+        if any(sign.lower().isascii() and not sign.isascii() for sign in text):  # the sign for kelvin
+            raise _disputed(text)
         name = _to_ascii(unicodedata.normalize("NFC", name), text)
     labels = name.split(".")
     if not name or len(name) > _NAME_MAX or not all(_LABEL.fullmatch(label) for label in labels):
@@ -66,7 +68,7 @@ def is_address(host: str) -> bool:
 
 def leads_inside(name: str) -> bool:
     """Whether a canonical name leads into some private network, whatever a resolver says."""
-    return "." not in name or name.endswith(tuple(f".{end}" for end in _INSIDE)) or name == "home.arpa"
+    return "." not in name or name.endswith(_INSIDE) or name == "home.arpa"
 
 
 def _ipv6(text: str) -> str:
@@ -98,7 +100,11 @@ def _label_to_ascii(label: str, text: str) -> str:
             return encodings.idna.ToASCII(label).decode("ascii")
     except UnicodeError:
         pass
-    raise ValueError(f"`{text}` holds letters that programs read differently; write its `xn--` form")
+    raise _disputed(text)
+
+
+def _disputed(text: str) -> ValueError:
+    return ValueError(f"`{text}` holds letters that programs read differently; write its `xn--` form")
 
 
 def _is_undisputed(sign: str) -> bool:

@@ -22,7 +22,7 @@ from licet.policy.facts import Facts
 from licet.policy.leaves import DuringTest, KeyTest, Test, TextTest, parse_key
 from licet.policy.signatures import Signature
 from licet.policy.truth import Truth, both, negated
-from licet.policy.yaml import Fields, Items
+from licet.policy.yaml import Fields, Items, resolved
 
 Clause = Literal["if", "during", "unless"]
 CLAUSES: tuple[Clause, ...] = ("if", "during", "unless")
@@ -66,7 +66,7 @@ class Condition:
     def truth(self, facts: Facts) -> Truth:
         """Whether the rule applies; reads no further than it must."""
         positive, negative = self._split
-        met = both(test.truth(facts) for test in positive)
+        met = positive[0].truth(facts) if len(positive) == 1 else both(t.truth(facts) for t in positive)
         if met is Truth.false or not negative:
             return met
         return both((met, negated(both(test.truth(facts) for test in negative))))
@@ -100,6 +100,13 @@ class Condition:
             tuple(test for leaf, test in pairs if leaf.clause != "unless"),
             tuple(test for leaf, test in pairs if leaf.clause == "unless"),
         )
+
+
+def _as_written(value: object) -> str:
+    """A value as a policy says it, so that a text that reads like a number is told from one."""
+    if isinstance(value, str):
+        return value if resolved(value) is value else f"'{value}'"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 ALWAYS = Condition()
@@ -180,7 +187,7 @@ class _Builder:
             place = Position(self.file, *value.places[key])
             items = one.places if isinstance(one, Items) else []
             test = parse_key(key, one, (place, *(Position(self.file, *spot) for spot in items)))
-            shown = f"[{', '.join(map(str, one))}]" if isinstance(one, list) else one
+            shown = f"[{', '.join(map(_as_written, one))}]" if isinstance(one, list) else _as_written(one)
             yield clause, f"{key}: {shown}", place, test
 
     def _text(self, clause: Clause, text: str, place: TextPlace) -> _Found:

@@ -95,7 +95,8 @@ class PolicyDocument(Strict):
     def _version(cls, value: object) -> object:
         if type(value) is int and value == 1:
             return value
-        raise ValueError(f"this licet reads version 1, found `{value}`")
+        kind = "the text " if isinstance(value, str) else ""
+        raise ValueError(f"this licet reads version 1, found {kind}`{value}`")
 
     @field_validator("within", mode="before")
     @classmethod
@@ -129,17 +130,6 @@ class PolicyDocument(Strict):
     def of(self, effect: Effect) -> tuple[Pattern, ...]:
         """The entries of one effect."""
         return {"allow": self.allow, "ask": self.ask, "deny": self.deny}[effect]
-
-    def mentions(self, action: str) -> bool:
-        """Whether `allow` or `ask` says anything of `action`."""
-        return any(entry.action == action for entry in (*self.allow, *self.ask))
-
-    def leaves_nothing(self, entry: Pattern) -> bool:
-        """Whether this document, as a bound, denies every target of another document's `entry`."""
-        if any(denial.shadows(entry) for denial in self.deny):
-            return True
-        mine = [one for one in (*self.allow, *self.ask) if one.action == entry.action]
-        return bool(mine) and entry.target is not None and not any(one.touches(entry.target) for one in mine)
 
     @cached_property
     def names_workdir(self) -> bool:

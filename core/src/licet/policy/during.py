@@ -31,7 +31,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _DATETIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?([Zz]|[+-][0-9]{2}:[0-9]{2})?", re.ASCII
 )
-_OF_THE_HOST = frozenset(("localtime", "posixrules", ""))
+OF_THE_HOST = frozenset(("localtime", "posixrules", ""))
 """Names that mean another zone on every machine, or none."""
 _SHORT_SPAN = timedelta(days=8)
 _MINUTE = timedelta(minutes=1)
@@ -175,7 +175,7 @@ def _window(tree: object, file: str, where: Position) -> Window:
 
 def _zone(name: object, where: Position) -> zoneinfo.ZoneInfo:
     try:
-        if isinstance(name, str) and name not in _OF_THE_HOST:
+        if isinstance(name, str) and name not in OF_THE_HOST:
             return zoneinfo.ZoneInfo(name)
     except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
         pass
@@ -184,7 +184,7 @@ def _zone(name: object, where: Position) -> zoneinfo.ZoneInfo:
 
 def zone_advice(name: str) -> str:
     """What to write instead of a name that is no time zone."""
-    known = sorted(zoneinfo.available_timezones() - _OF_THE_HOST)
+    known = sorted(zoneinfo.available_timezones() - OF_THE_HOST)
     if not known:
         return "this machine has no time zone data; install the package `tzdata`"
     near = nearest(name, known)

@@ -8,9 +8,9 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from licet.errors import Position
 from licet.policy.facts import Facts
@@ -65,8 +65,12 @@ class Compiled(Protocol):
     def reads_call(self) -> bool:
         """Whether it reads what is only known when a tool is called."""
 
+    @property
+    def engine(self) -> ConditionEngine:
+        """What compiled it."""
+
     def evaluate(self, facts: Facts) -> tuple[Truth, str]:
-        """Its truth, and for what is unknown, why."""
+        """Its truth, and for what is unknown, why; worked out once for the same facts."""
 
     def check(self, tool: str, signature: Signature) -> None:
         """Check it against the signature of one more tool.
@@ -84,4 +88,10 @@ class ConditionEngine(Protocol):
 
         Raises:
             InvalidPolicy: it is no condition; with the place inside the text.
+        """
+
+    def together(self, texts: Sequence[Any]) -> Callable[[Facts], None]:
+        """What works out several texts of this engine that read no call in one step, for the same facts.
+
+        `evaluate` then has the answer of each; where there is none, it works out its text alone.
         """

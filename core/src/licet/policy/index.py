@@ -12,12 +12,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 
 from licet import paths
 from licet.hosts import Endpoint, Extent, depths_of
 from licet.policy.patterns import Pattern, network
-from licet.request import TARGETLESS, Action
+from licet.request import ACTIONS, TARGETLESS, Action
+
+_NESTED = ("read", "write", "network")
+"""Actions of which any two targets are nested or disjoint."""
 
 
 class PathIndex:
@@ -29,23 +33,26 @@ class PathIndex:
             self._places[paths.place(target)].append(place)
         self._sorted = sorted(self._places)
 
-    def around(self, target: str) -> Iterator[int]:
+    def around(self, target: str) -> list[int]:
         """The places of all paths that contain `target`, or are it."""
-        key = paths.place(target)
+        key, found = paths.place(target), []
         while True:
-            yield from self._places.get(key, ())
+            if key in self._places:
+                found += self._places[key]
             if not key:
-                return
+                return found
             key = key.rpartition("/")[0]
 
-    def inside(self, target: str) -> Iterator[int]:
+    def inside(self, target: str) -> list[int]:
         """The places of all paths that lie inside `target`, and are not it."""
-        key = paths.place(target)
-        first, after = (
-            (f"{key}/", f"{key}0") if key else ("\0", "\U0010ffff")
-        )  # `0` is what follows the slash
-        for found in self._sorted[bisect_left(self._sorted, first) : bisect_left(self._sorted, after)]:
-            yield from self._places[found]
+        key, found = paths.place(target), []
+        within = f"{key}/" if key else ""
+        for at in range(bisect_left(self._sorted, within), len(self._sorted)):
+            if not self._sorted[at].startswith(within):
+                break
+            if self._sorted[at] != key:
+                found += self._places[self._sorted[at]]
+        return found
 
 
 class HostIndex:
@@ -60,9 +67,9 @@ class HostIndex:
         self._sorted = sorted(self._places, key=_order)
         self._keys = [_order(one) for one in self._sorted]
 
-    def around(self, target: Endpoint) -> Iterator[int]:
+    def around(self, target: Endpoint) -> list[int]:
         """The places of all that cover `target`."""
-        return (place for place in self._wider(target) if self._targets[place].port in (None, target.port))
+        return [place for place in self._wider(target) if self._targets[place].port in (None, target.port)]
 
     def touching(self, target: Endpoint) -> Iterator[int]:
         """The places of all that share anything with `target`."""
@@ -70,13 +77,13 @@ class HostIndex:
             if target.port is None or self._targets[place].port in (None, target.port):
                 yield place
 
-    def _wider(self, target: Endpoint) -> Iterator[int]:
+    def _wider(self, target: Endpoint) -> list[int]:
         """The places of all that hold every host of `target`, whatever the port."""
         mine = target.extent
-        if not mine.open_end:
-            yield from self._places.get(mine, ())
+        found = list(self._places.get(mine, ())) if not mine.open_end else []
         for wider in mine.around(self._depths):
-            yield from self._places.get(wider, ())
+            found += self._places.get(wider, ())
+        return found
 
     def _narrower(self, outer: Extent) -> Iterator[int]:
         """The places of all hosts that `outer` holds besides itself."""
@@ -107,10 +114,6 @@ class ToolIndex:
         for length in range(len(target) + 1):
             yield from self._by_head.get(target[:length], ())
 
-    def everything(self) -> Iterator[int]:
-        """Every place, for questions that begin with a pattern and reach further than what covers it."""
-        return iter(range(len(self._targets)))
-
 
 class EntryIndex:
     """Entries of one action and any effects, found by target."""
@@ -118,10 +121,6 @@ class EntryIndex:
     def __init__(self, action: Action, entries: Sequence[Pattern]) -> None:
         self._action = action
         self._entries = tuple(entry for entry in entries if entry.action == action)
-        targets = [entry.target or "" for entry in self._entries]
-        self._paths = PathIndex(targets if action in ("read", "write") else ())
-        self._hosts = HostIndex(map(network, targets) if action == "network" else ())
-        self._tools = ToolIndex(targets if action == "tool" else ())
 
     @property
     def entries(self) -> tuple[Pattern, ...]:
@@ -130,39 +129,73 @@ class EntryIndex:
 
     def covering(self, target: str | None) -> tuple[Pattern, ...]:
         """The entries that match all of `target`."""
-        return tuple(entry for entry in self._around(target) if entry.covers(target))
+        return tuple(self._entries[place] for place in self.covering_places(target))
 
     def touching(self, target: str) -> tuple[Pattern, ...]:
         """The entries that share anything with `target`."""
-        return tuple(entry for entry in self._near(target) if entry.touches(target))
+        return tuple(self._entries[place] for place in self.touching_places(target))
+
+    def covering_places(self, target: str | None) -> list[int]:
+        """The places of the entries that match all of `target`."""
+        if target is None or self._action not in _NESTED:
+            return [place for place in self._around(target) if self._entries[place].covers(target)]
+        found = self._around(target)  # what contains a path or a host is found, and nothing else
+        if self._gaps.isdisjoint(found):
+            return found
+        return [place for place in found if not self._entries[place].takes_out(target)]
+
+    def candidates(self, target: str | None) -> int:
+        """How many targets and exceptions have to be looked at to say what covers `target`."""
+        return sum(1 + len(self._entries[place].excepts) for place in self._around(target))
+
+    def touching_places(self, target: str) -> list[int]:
+        """The places of the entries that share anything with `target`."""
+        return [place for place in self._near(target) if self._entries[place].touches(target)]
 
     def first_cover(self, other: Pattern) -> Pattern | None:
         """The first entry that shadows `other`, which then can never matter."""
         if other.action != self._action:
             return None
-        return next((entry for entry in self._around(other.target) if entry.shadows(other)), None)
+        around = (self._entries[place] for place in self._around(other.target))
+        return next((entry for entry in around if entry.shadows(other)), None)
 
-    def _around(self, target: str | None) -> Iterator[Pattern]:
+    @cached_property
+    def _gaps(self) -> frozenset[int]:
+        return frozenset(place for place, entry in enumerate(self._entries) if entry.excepts)
+
+    @cached_property
+    def _paths(self) -> PathIndex:
+        return PathIndex(entry.target or "" for entry in self._entries)
+
+    @cached_property
+    def _hosts(self) -> HostIndex:
+        return HostIndex(network(entry.target or "") for entry in self._entries)
+
+    @cached_property
+    def _tools(self) -> ToolIndex:
+        return ToolIndex(entry.target or "" for entry in self._entries)
+
+    def _around(self, target: str | None) -> list[int]:
+        """The places of all that may cover `target`, in order."""
         if target is None or self._action in TARGETLESS:
-            return iter(self._entries)
+            return list(range(len(self._entries)))
         if self._action == "network":
-            return self._in_order(self._hosts.around(network(target)))
-        if self._action == "tool":
-            return self._in_order(self._tools.candidates(target))
-        return self._in_order(self._paths.around(target))
+            found = self._hosts.around(network(target))
+        elif self._action == "tool":
+            found = list(self._tools.candidates(target))
+        else:
+            found = self._paths.around(target)
+        return sorted(found) if len(found) > 1 else found
 
-    def _near(self, target: str) -> Iterator[Pattern]:
-        if self._action in TARGETLESS:
-            return iter(self._entries)
+    def _near(self, target: str) -> list[int]:
+        """The places of all that may share anything with `target`, in order."""
         if self._action == "network":
-            return self._in_order(self._hosts.touching(network(target)))
-        if self._action == "tool":
-            wide = "*" in target
-            return self._in_order(self._tools.everything() if wide else self._tools.candidates(target))
-        return self._in_order((*self._paths.around(target), *self._paths.inside(target)))
-
-    def _in_order(self, places: Iterable[int]) -> Iterator[Pattern]:
-        return (self._entries[place] for place in sorted(places))
+            return sorted(self._hosts.touching(network(target)))
+        if self._action == "tool" and "*" in target:
+            return list(range(len(self._entries)))
+        if self._action in ("read", "write"):
+            return sorted((*self._paths.around(target), *self._paths.inside(target)))
+        return self._around(target)
 
 
 def dead_entries(*groups: Sequence[Pattern]) -> Iterator[tuple[Pattern, Pattern]]:
@@ -179,6 +212,35 @@ def dead_entries(*groups: Sequence[Pattern]) -> Iterator[tuple[Pattern, Pattern]
             if cover is not None:
                 yield entry, cover
         stronger += group
+
+
+def crowded(entries: Sequence[Pattern], most: int) -> Pattern | None:
+    """The entry with which the entries overlap more than `most` times, counted for every target they name."""
+    weight = sum(1 + len(entry.excepts) for entry in entries)
+    if weight * weight <= most:
+        return None
+    indexes = {action: EntryIndex(action, entries) for action in {entry.action for entry in entries}}
+    found = 0
+    for entry in entries:
+        for target in (entry.target, *entry.excepts):
+            found += indexes[entry.action].candidates(target)
+            if found > most:
+                return entry
+    return None
+
+
+def closing(deny: Sequence[Pattern], open_ones: Sequence[Pattern]) -> Callable[[Pattern], bool]:
+    """Whether a bound that denies and opens this leaves nothing of an entry of another document."""
+    denied = {action: EntryIndex(action, deny) for action in ACTIONS}
+    mentioned = {action: EntryIndex(action, open_ones) for action in ACTIONS}
+
+    def closes(entry: Pattern) -> bool:
+        if denied[entry.action].first_cover(entry) is not None:
+            return True
+        mine = mentioned[entry.action]
+        return bool(mine.entries) and entry.target is not None and not mine.touching_places(entry.target)
+
+    return closes
 
 
 def _order(one: Extent) -> tuple[str, ...]:

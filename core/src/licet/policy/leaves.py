@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 from licet.errors import InvalidPolicy, Position
@@ -54,10 +55,12 @@ class KeyTest:
     key: str
     words: tuple[Word, ...]
     reads_call: bool = False
+    _classes: tuple[type, ...] = field(init=False, repr=False)  # since to Python, `1` equals `true`
     _texts: frozenset[str] = field(init=False, compare=False, repr=False)
     _reader: Reader = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_classes", tuple(map(class_of, self.words)))
         object.__setattr__(self, "_texts", frozenset(one for one in self.words if isinstance(one, str)))
         object.__setattr__(self, "_reader", reader(self.key))
 
@@ -88,6 +91,7 @@ Reader = Callable[[Subject, str], tuple[Word, ...] | None]
 """What a subject (or the request, in its language) says under one key; None where it says nothing."""
 
 
+@lru_cache(maxsize=4096)
 def reader(key: str) -> Reader:
     """How a key of a mapping is read; the group is the one that has several words, or none."""
     if not key.startswith(PROPERTY):
@@ -111,12 +115,13 @@ _READERS: Mapping[str, Reader] = {
 
 
 def _same(found: Word, word: Word) -> Truth:
-    if _class(found) is not _class(word):
+    if class_of(found) is not class_of(word):
         return Truth.unknown
     return certain(found == word)
 
 
-def _class(word: Word) -> type:
+def class_of(word: Word) -> type:
+    """What a word may be compared with: texts, numbers, or truth values."""
     return float if isinstance(word, (int, float)) and not isinstance(word, bool) else type(word)
 
 
@@ -225,6 +230,7 @@ def index_words(key: str, subject: Subject, language: str = "python") -> frozens
     A rule is certainly not met where this is a set that shares nothing with the rule's.
     """
     found = reader(key)(subject, language)
-    if found is None or not all(isinstance(word, str) for word in found):
+    if found is None:
         return None
-    return frozenset(word for word in found if isinstance(word, str))
+    texts = frozenset([word for word in found if isinstance(word, str)])
+    return texts if len(texts) == len(set(found)) else None

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from licet.errors import InvalidPolicy
-from licet.output import bounded
+from licet.output import bounded, escape
 from licet.policy.load import PolicySource, anchored, load_stack
 from licet.policy.references import PACK_PREFIX
 from licet.policy.stack import PolicyStack
@@ -90,7 +90,7 @@ class LivePolicy:
         try:
             stack = self._load(watch)
         except (InvalidPolicy, OSError) as problem:
-            self._keep(before, watch, bounded(str(problem), 500))
+            self._keep(before, watch, bounded(escape(str(problem), newlines=False), 500))
             return
         self._held = _Held(stack, watch)
         if (stack.digest, stack.stale) != (before.digest, before.stale):

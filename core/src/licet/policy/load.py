@@ -7,7 +7,8 @@ Rules this module keeps:
 - a pinned bound has the bytes that its pin says; a pin only ever refuses, so none takes a bound away;
 - what a file names is not reached through a link that leaves the directory of that file: whoever may write
   where the link leads would write this policy; the command line and the administrator may use links;
-- all of it is from one moment: what changes while it is read is read again, or refused;
+- all of it is from one moment: what changes while it is read is read again, or refused; that includes where
+  the links on the way of its entries lead;
 - `extends` and `within` must not run in circles; an entry that can never matter is an error here, one that
   a bound leaves nothing of is a warning;
 - a policy is a plain file: a pipe or a device is refused, not waited on;
@@ -17,30 +18,29 @@ Rules this module keeps:
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from licet import paths
 from licet.errors import InvalidPolicy, Position
+from licet.machine import administrators_directory
 from licet.output import bounded
 from licet.policy.document import PolicyDocument, build, join, settled
+from licet.policy.index import closing, crowded, dead_entries
 from licet.policy.patterns import Pattern
 from licet.policy.references import PACK_PREFIX, Reference
+from licet.policy.rule import Rule
 from licet.policy.stack import PolicyStack
 from licet.policy.watch import Watch
 from licet.policy.yaml import load
 
-MANAGED = (
-    Path(os.environ.get("PROGRAMDATA", r"C:\ProgramData")) / "licet" / "policy.d"
-    if sys.platform == "win32"
-    else Path("/etc/licet/policy.d")
-)
+MANAGED = administrators_directory() / "policy.d"
 """Where an administrator's bounds live; every `*.yaml` in it bounds every policy."""
 
 MAX_DOCUMENTS = 100
-MAX_ENTRIES = 2000
+MAX_ENTRIES = 20_000
+MAX_OVERLAPS = 1_000_000
 _ATTEMPTS = 3
 
 
@@ -193,11 +193,22 @@ class _Reader:
         tree = load(self._content(path, asked_at), shown)
         self.sources[shown] = self._watch.digests[str(path)]
         document = build(tree, file=shown, base=path.parent)
+        self._watch_entries(document, path.parent.as_posix())
         if document.extends is None:
             return document
         here = Position(shown, *tree.places["extends"])
         parent = self._extended(document.extends, here, path.parent.as_posix(), (*chain, path))
         return join(document, parent)
+
+    def _watch_entries(self, document: PolicyDocument, base: str) -> None:
+        """Where a link in an entry leads is part of what the entry says."""
+        parts: tuple[PolicyDocument | Rule, ...] = (document, *document.rules)
+        for entry in (entry for part in parts for entry in part.entries):
+            for written, ends in entry.resolved:
+                try:
+                    self._watch.resolved(os.path.join(base, written), ends)  # noqa: PTH118
+                except ValueError as problem:  # as it was not a moment ago
+                    raise _unusable(written, problem, entry.where) from None
 
     def _content(self, path: Path, asked_at: Position) -> bytes:
         """The bytes of a file, read once a load, so that all see the same."""
@@ -226,13 +237,14 @@ class _Reader:
                 where=where,
                 advice="ask the administrator of this machine; nothing runs without them",
             ) from None
-        if misnamed := [name for name in names if name.endswith(".yml")]:
+        read = [name for name in names if name.endswith(".yaml")]
+        if misnamed := [n for n in names if n.lower().endswith((".yaml", ".yml")) and n not in read]:
             raise InvalidPolicy(
                 f"`{misnamed[0]}` would never be read, since managed policies end in `.yaml`",
                 where=where,
                 advice="have the administrator of this machine rename it",
             )
-        return [str(directory / name) for name in names if name.endswith(".yaml")]
+        return [str(directory / name) for name in read]
 
     def _locate(self, name: str, asked_at: Position, base: str | None) -> Path:
         """The file that `name` ends at; it is sealed from here on.
@@ -303,6 +315,13 @@ def _refuse_too_many(document: PolicyDocument) -> None:
             where=document.entries[MAX_ENTRIES].where,
             advice="write patterns; what nothing allows is denied without an entry",
         )
+    for entries in (document.entries, *(rule.entries for rule in document.rules)):
+        if (entry := crowded(entries, MAX_OVERLAPS)) is not None:
+            raise InvalidPolicy(
+                f"the entries for `{entry.action}` overlap more than {MAX_OVERLAPS} times",
+                where=entry.where,
+                advice="repeat no target, and gather what you except of it in one entry or in `deny`",
+            )
 
 
 def _refuse_kept_content(document: PolicyDocument) -> None:
@@ -326,18 +345,13 @@ def _refuse_unpassable(document: PolicyDocument, may_pass: Callable[[str], bool]
 
 def _refuse_dead_entries(document: PolicyDocument) -> None:
     """An `allow` or `ask` that another entry of the same document wholly covers could never matter."""
-    stronger: list[Pattern] = list(document.deny)
-    for group in (document.ask, document.allow):
-        for entry in group:
-            cover = next((other for other in stronger if other.shadows(entry)), None)
-            if cover is not None:
-                raise InvalidPolicy(
-                    f"`{entry.effect}: {entry.text}` can never matter: "
-                    f"`{cover.effect}: {cover.text}` in {cover.where} covers it",
-                    where=entry.where,
-                    advice=_way_out(cover, entry),
-                )
-        stronger += group
+    for entry, cover in dead_entries(document.deny, document.ask, document.allow):
+        raise InvalidPolicy(
+            f"`{entry.effect}: {entry.text}` can never matter: "
+            f"`{cover.effect}: {cover.text}` in {cover.where} covers it",
+            where=entry.where,
+            advice=_way_out(cover, entry),
+        )
 
 
 def _way_out(cover: Pattern, entry: Pattern) -> str:
@@ -350,8 +364,11 @@ def _way_out(cover: Pattern, entry: Pattern) -> str:
 def _warnings(root: PolicyDocument, bounds: Iterable[PolicyDocument]) -> Iterator[str]:
     """The entries of the root that a bound makes useless; where `workdir` decides, only a run can tell."""
     for bound in bounds:
+        if bound.names_workdir:
+            continue
+        closes = closing(bound.deny, (*bound.allow, *bound.ask))
         for entry in (*root.ask, *root.allow):
-            if bound.leaves_nothing(entry) and not (entry.names_workdir or bound.names_workdir):
+            if closes(entry) and not entry.names_workdir:
                 yield (
                     f"{entry.where}: `{entry.effect}: {entry.text}` opens nothing: "
                     f"the bound `{bound.name or bound.file}` denies all of it"

@@ -83,7 +83,7 @@ class Approval(Strict):
     def over(self, other: Approval) -> Approval:
         """This, with what it leaves open taken from `other`."""
         mine = {name: getattr(self, name) for name in self.model_fields_set}
-        return other.model_copy(update=mine)
+        return other.model_copy(update=mine) if mine else other
 
     def __str__(self) -> str:
         people = "person" if self.count == 1 else "persons"

@@ -53,6 +53,15 @@ class Pattern:
         """What it says, in one spelling for all that say the same."""
         return json.dumps([self.action, self.target, sorted(set(self.excepts))])
 
+    @property
+    def resolved(self) -> tuple[tuple[str, str], ...]:
+        """The paths in it, each as it was written and as it was read; without those that only a run knows."""
+        if self.action not in ("read", "write") or self.target is None:
+            return ()
+        written = (part.strip() for part in _EXCEPT.split(self.text.strip().partition(" ")[2].strip()))
+        pairs = zip(written, (self.target, *self.excepts), strict=True)
+        return tuple(pair for pair in pairs if not _is_workdir(pair[1]))
+
     def bind(self, workdir: str) -> Pattern:
         """The same entry with `workdir` replaced by the directory of a run.
 
@@ -144,6 +153,8 @@ def parse(text: str, effect: Effect, *, base: str, where: Position) -> Pattern:
     for gap, written in zip(gaps, excepts, strict=True):
         if not entry.touches(gap):
             raise ValueError(f"`except {written}` takes nothing away from `{target}`{_closed_anyway(entry)}")
+        if entry.takes_out(canonical):
+            raise ValueError(f"`except {written}` leaves nothing of `{target}`, so `{text}` says nothing")
     _refuse_hidden_credentials(entry)
     return entry
 
@@ -169,7 +180,7 @@ def canonical_target(action: Action, target: str, *, base: str) -> str | None:
             raise ValueError(f"`{action}` takes no target, found `{target}`")
         return None
     if action == "network":
-        return str(hosts.endpoint(target, patterns=target in (hosts.ANY, hosts.PRIVATE)))
+        return _canonical_host(target)
     if action == "tool":
         if not target.isidentifier():
             raise ValueError(f"`{target}` is no name of a tool")
@@ -187,6 +198,16 @@ def _canonical(action: Action, target: str, effect: Effect, base: str) -> str:
             raise ValueError(f"`{target}` is no name of a tool, or pattern with `*`")
         return target
     return _below_workdir(target) if _is_workdir(target) else _path(target, base)
+
+
+def _canonical_host(target: str) -> str:
+    try:
+        found = network(target)  # what later stages read too, so that it is read once
+        if not found.many and str(found) == target:
+            return target
+    except ValueError:
+        pass
+    return str(hosts.endpoint(target, patterns=target in (hosts.ANY, hosts.PRIVATE)))
 
 
 def _closed_anyway(entry: Pattern) -> str:

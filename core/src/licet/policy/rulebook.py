@@ -4,18 +4,22 @@ Rules this module keeps:
 
 - a rule is left out only if one of its conditions is certainly false for the subject: what the subject does
   not state leaves the rule in;
-- rules keep the order in which they stand, so that equal requests are told the same.
+- rules keep the order in which they stand, so that equal requests are told the same;
+- texts that are asked of every request are worked out together, and answer as they would alone.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
-from licet.policy.leaves import index_words
+from licet.policy.facts import Facts
+from licet.policy.leaves import TextTest, index_words
 from licet.policy.rule import Rule
-from licet.request import Subject
+
+_AT_ONCE = 32
+"""How many texts are worked out in one step: if one of them fails, all of these are asked alone."""
 
 
 class Rulebook:
@@ -53,17 +57,34 @@ class Rulebook:
         """The rules that read the arguments of a call."""
         return tuple(rule for rule in self.rules if rule.condition.reads_args)
 
+    @cached_property
+    def _together(self) -> tuple[Callable[[Facts], None], ...]:
+        """What works out the texts of the rules that are always looked at."""
+        texts = [
+            test.compiled
+            for number in self._always
+            for test in self.rules[number].condition.tests
+            if isinstance(test, TextTest) and not test.reads_call
+        ]
+        if len(texts) < 2:
+            return ()
+        engine = texts[0].engine
+        return tuple(engine.together(texts[at : at + _AT_ONCE]) for at in range(0, len(texts), _AT_ONCE))
+
     def __bool__(self) -> bool:
         return bool(self.rules)
 
-    def candidates(self, subject: Subject) -> Iterator[Rule]:
-        """The rules that are not certainly out of the question for `subject`."""
-        found = list(self._always)
+    def candidates(self, facts: Facts) -> Iterator[Rule]:
+        """The rules that are not certainly out of the question for the subject of `facts`."""
+        for ask in self._together:
+            ask(facts)
+        subject = facts.subject
+        found: set[int] = set()
         for key, by_value in self._by_key.items():
             stated = index_words(key, subject)
-            if stated is None:
-                found.extend(number for numbers in by_value.values() for number in numbers)
-            else:
-                for value in stated:
-                    found.extend(by_value.get(value, ()))
-        return (self.rules[number] for number in sorted(set(found)))
+            for value in by_value if stated is None else stated:
+                if value in by_value:
+                    found.update(by_value[value])
+        if not found:
+            return (self.rules[number] for number in self._always)
+        return (self.rules[number] for number in sorted(found.union(self._always)))

@@ -4,7 +4,8 @@ Rules this module keeps:
 
 - a policy and the Python signature of a tool may both say it, and then they have to agree;
 - an unknown type is an error; a parameter without an annotation, or with one that has no word here, is `any`;
-- positional arguments get the names of their parameters, so that a condition never reads a position;
+- positional arguments get the names of their parameters, so that a condition never reads a position, and
+  what it reads under a name is what the tool gets under that name;
 - nothing is filled in: a parameter that a call leaves out is absent, whatever its default.
 """
 
@@ -15,9 +16,10 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from licet.errors import InvalidPolicy, Position
@@ -71,8 +73,8 @@ ANY = Type("any")
 class Parameter:
     """One parameter. `required` is false where a call may leave it out.
 
-    `role` is `plain`, or `named` for one that no position reaches, or `rest` and `extra` for `*args` and
-    `**kwargs`, which gather what has no parameter of its own.
+    `role` is `plain`, or `named` for one that no position reaches, `placed` for one that no name reaches, or
+    `rest` and `extra` for `*args` and `**kwargs`, which gather what has no parameter of its own.
     """
 
     name: str
@@ -185,7 +187,7 @@ def _hints(tool: Callable[..., Any]) -> dict[str, Any]:
 
 
 _ROLES = {
-    inspect.Parameter.POSITIONAL_ONLY: "plain",
+    inspect.Parameter.POSITIONAL_ONLY: "placed",
     inspect.Parameter.POSITIONAL_OR_KEYWORD: "plain",
     inspect.Parameter.KEYWORD_ONLY: "named",
     inspect.Parameter.VAR_POSITIONAL: "rest",
@@ -227,7 +229,7 @@ def _of_annotation(annotation: Any) -> Type:
 def mismatch(declared: Signature, python: Signature) -> str | None:
     """How a callable contradicts what a policy declares of it, in words; None if it does not."""
     roles = {one.role for one in python.parameters}
-    plain = [one.name for one in python.parameters if one.role in ("plain", "named")]
+    plain = [one.name for one in python.parameters if one.role in ("plain", "placed", "named")]
     for one in declared.parameters:
         theirs = python.named(one.name)
         if theirs is None and "extra" not in roles:
@@ -241,7 +243,30 @@ def mismatch(declared: Signature, python: Signature) -> str | None:
     order = [name for name in plain if name in ours]
     if ours != order:
         return f"its parameters are declared as {_listed(ours)} and stand as {_listed(order)} in Python"
+    return _skipped(ours, [one.name for one in python.parameters if one.role in ("plain", "placed")])
+
+
+def _skipped(declared: Sequence[str], positional: Sequence[str]) -> str | None:
+    """A position that a declaration leaves out, so that it would count all later ones wrong."""
+    for place, name in enumerate(positional):
+        if name not in declared:
+            later = [one for one in positional[place:] if one in declared]
+            return f"it takes `{name}`, which is not declared, before `{later[0]}`" if later else None
     return None
+
+
+@lru_cache(maxsize=256)
+def as_taken(declared: Signature, python: Signature) -> Signature:
+    """What a policy declares, by the ways in which Python lets each parameter be reached.
+
+    A parameter that `**kwargs` gathers is reached by its name alone.
+    """
+    found = []
+    for one in declared.parameters:
+        theirs = python.named(one.name)
+        role = "named" if theirs is None else theirs.role
+        found.append(replace(one, role=role, required=one.required and role not in ("rest", "extra")))
+    return Signature(tuple(found))
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -255,7 +280,7 @@ def bind(signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -
         ValueError: the call does not fit the signature; the message says how.
     """
     bound: dict[str, Any] = {}
-    plain = [one.name for one in signature.parameters if one.role == "plain"]
+    plain = [one.name for one in signature.parameters if one.role in ("plain", "placed")]
     rest = next((one.name for one in signature.parameters if one.role == "rest"), None)
     extra = next((one.name for one in signature.parameters if one.role == "extra"), None)
     if len(args) > len(plain) and rest is None:

@@ -4,7 +4,8 @@ Rules this module keeps:
 
 - everything on the way counts: directories, links and where they lead, files, the names in a directory, and
   what was missing;
-- a look comes before the reading that it vouches for, so what changes meanwhile is seen;
+- a look comes before the reading that it vouches for, or what was read is compared with it, so what changes
+  meanwhile is seen;
 - a file so young that another change might bear the same time is read again instead of believed.
 """
 
@@ -38,6 +39,7 @@ class Watch:
         """Begin anew, as if nothing had been looked at."""
         self.digests: dict[str, str] = {}
         self._ways: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self._resolved: dict[str, str] = {}
         self._looks: dict[str, _Look] = {}
         self._names: dict[str, tuple[str, ...] | int] = {}
         self._is_young = True
@@ -52,6 +54,17 @@ class Watch:
         for place in (*links, ends):
             self._look_along(place)
         return ends, links
+
+    def resolved(self, path: str, ends: str) -> None:
+        """Watch the links of an absolute path that a policy only names, and read as `ends`.
+
+        Raises:
+            ValueError: it can't be one path for everybody.
+        """
+        if links := paths.links(path):
+            self._resolved[path] = ends
+            for link in links:
+                self._look_along(link)
 
     def followed(self) -> tuple[str, ...]:
         """Every path that was followed to, existing or not, and every link on the way."""
@@ -84,7 +97,11 @@ class Watch:
 
     def holds_together(self) -> bool:
         """Whether all that was read belongs together: nothing changed from the first look until now."""
-        return all(_way_or_none(path) == way for path, way in self._ways.items()) and self._looks_the_same()
+        return (
+            all(_way_or_none(path) == way for path, way in self._ways.items())
+            and all(_end_or_none(path) == end for path, end in self._resolved.items())
+            and self._looks_the_same()
+        )
 
     def is_current(self) -> bool:
         """Whether nothing changed since it was read; a few microseconds for each place that is watched."""
@@ -127,6 +144,11 @@ def _way_or_none(path: str) -> tuple[str, tuple[str, ...]] | None:
         return _way(path)
     except ValueError:
         return None
+
+
+def _end_or_none(path: str) -> str | None:
+    way = _way_or_none(path)
+    return way and way[0]
 
 
 def _look(place: str) -> _Look:

@@ -84,6 +84,15 @@ def load(data: bytes, file: str) -> Any:
         ) from None
 
 
+def resolved(text: str) -> Any:
+    """What a plain scalar stands for; the very same text, if it is one."""
+    if not text or text[0] in _RESOLVED:
+        for pattern, convert in _CORE:
+            if pattern.fullmatch(text):
+                return convert(text)
+    return text
+
+
 class _Builder:
     """Builds values from parser events with a stack of its own, so that depth can't exhaust Python's."""
 
@@ -165,12 +174,7 @@ class _Builder:
 
     def _scalar(self, event: Any) -> Any:
         self._refuse_tag(event)
-        text = event.value
-        if event.implicit[0] and (not text or text[0] in _RESOLVED):
-            for pattern, convert in _CORE:
-                if pattern.fullmatch(text):
-                    return convert(text)
-        return text
+        return resolved(event.value) if event.implicit[0] else event.value
 
     def _refuse_anchor(self, event: Any) -> None:
         if event.anchor is not None:

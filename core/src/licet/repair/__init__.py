@@ -20,6 +20,7 @@ from typing import Protocol
 from licet.account import Account
 from licet.digests import no_digest
 from licet.edits import Asked, Edit, applied, told
+from licet.enforcers import enforcers
 from licet.errors import AuditUnavailable, LicetError
 from licet.normalize import Digest
 from licet.policy import PolicyStack
@@ -84,7 +85,9 @@ def explained(
     `attempt` decides again, under the same policy and with the same offers; at most `most` times.
     """
     found = prepared.explanation
-    account = Account(prepared.stack, prepared.decision, prepared.facts.at, prepared.facts)
+    stack, decision = prepared.stack, prepared.decision
+    held = enforcers(stack, decision, prepared.request.limits, prepared.selection.chosen)
+    account = Account(stack, decision, prepared.facts.at, prepared.facts, held)
     found = replace(found, account=account)
     if found.exit_code == 0:
         return found

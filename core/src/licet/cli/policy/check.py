@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from licet.cli.nearby import near
 from licet.cli.policy.stacks import plain_run, runtime_of
 
 if TYPE_CHECKING:
+    from licet.enforcers import Enforcer
     from licet.errors import InvalidPolicy
     from licet.policy import PolicyStack
-    from licet.workbench.enforcers import Enforcer
     from licet.workbench.lint.findings import Finding
 
 _SHOWN = 20
@@ -31,8 +32,8 @@ def check(file: str, fail_on_warn: bool, as_json: bool) -> int:
     conditions that nothing meets, superfluous bounds, entries that no enabled backend opens.
     Exit codes: 0 good · 1 warnings, with --fail-on-warn · 2 invalid.
     """
+    from licet.enforcers import enforcers
     from licet.errors import InvalidPolicy
-    from licet.workbench.enforcers import enforcers
     from licet.workbench.lint import lint
 
     try:
@@ -45,7 +46,7 @@ def check(file: str, fail_on_warn: bool, as_json: bool) -> int:
     findings = lint(runtime.stack, datetime.now(UTC), plain, runtime.offers())
     broken = any(one.severity == "error" for one in findings)
     code = 2 if broken else 1 if findings and fail_on_warn else 0
-    held = enforcers(plain)
+    held = enforcers(plain.stack, plain.decision, plain.request.limits, plain.selection.chosen)
     if as_json:
         _put_json(runtime.stack, findings, held, plain.selection.backend, valid=not broken)
     else:
@@ -96,8 +97,8 @@ def _show(
     from licet.cli.terminal import Card, put_table, show_card
 
     put_table(("setting", "kept by", "control", "evidence", "how"), map(_row, held), prose=1)
-    rows = [("bound by", bound.file) for bound in stack.bounds]
-    rows += [("rehearses", f"{bound.file} (decides nothing)") for bound in stack.rehearsed]
+    rows = [("bound by", near(bound.file)) for bound in stack.bounds]
+    rows += [("rehearses", f"{near(bound.file)} (decides nothing)") for bound in stack.rehearsed]
     rows.append(("sandbox", backend or "no enabled backend holds what a plain run demands"))
     rows += _told(findings[:_SHOWN])
     if len(findings) > _SHOWN:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from licet.cli.nearby import near
 from licet.cli.policy.stacks import stack_of
 
 if TYPE_CHECKING:
@@ -54,4 +55,4 @@ def diff(old: str, new: str, as_json: bool) -> int:
 
 
 def _row(change: Change) -> tuple[str, str, str]:
-    return change.direction, change.text, str(change.where or "")
+    return change.direction, change.text, near(change.where or "")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from licet.cli.nearby import nearby
+
 if TYPE_CHECKING:
     from licet.workbench.history.impact import Impact, Kinds
     from licet.workbench.history.tally import Tally
@@ -82,7 +84,7 @@ def _rows(title: str, kinds: Kinds) -> Iterable[tuple[str, str, str, str, str]]:
         examples = [one.run_id for one in kind.examples]
         head = (title, name.removeprefix("call ").removeprefix("access "), str(kind.count))
         for reason, count in reasons:
-            yield (*head, f"{count} × {reason}", examples.pop(0) if examples else "")
+            yield (*head, f"{count} × {nearby(reason)}", examples.pop(0) if examples else "")
             head = ("", "", "")
         whom = _few(kind.subjects)
         if kind.tenants.total:

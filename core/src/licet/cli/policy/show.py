@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from licet.cli.nearby import near
 from licet.cli.policy.stacks import stack_of
 
 if TYPE_CHECKING:
@@ -45,29 +46,29 @@ def _rows(found: Effective, *, whole: bool) -> Iterator[Row]:
 
     for part in found.parts:
         mark = " (dry run: decides nothing)" if part.role == "dry_run" else ""
-        yield from ((entry.effect, entry.text, f"{entry.where}{mark}") for entry in part.entries)
+        yield from ((entry.effect, entry.text, f"{near(entry.where)}{mark}") for entry in part.entries)
         yield from (
-            ("rule", f"{rule.id}: {words.sentence(rule)}", f"{rule.where}{mark}") for rule in part.rules
+            ("rule", f"{rule.id}: {words.sentence(rule)}", f"{near(rule.where)}{mark}") for rule in part.rules
         )
     for setting in found.settings:
         if whole or setting.stated:
             yield setting.key, setting.shown, _origin(setting)
         if whole:
-            yield from (("", f"not {text}", str(where)) for text, where in setting.outweighed)
+            yield from (("", f"not {text}", near(where)) for text, where in setting.outweighed)
     yield from (_document(part) for part in found.parts)
-    yield from (("sealed", path, "never opened") for path in found.sealed)
+    yield from (("sealed", near(path), "never opened") for path in found.sealed)
     yield "digest", found.digest, "of all of this"
 
 
 def _origin(setting: Setting) -> str:
     if setting.stated:
-        return ", ".join(map(str, setting.stated))
-    return f"default, in {setting.document}" if setting.document else "default"
+        return ", ".join(map(near, setting.stated))
+    return f"default, in {near(setting.document)}" if setting.document else "default"
 
 
 def _document(part: Part) -> Row:
     what = {"root": "root", "bound": "bound", "dry_run": "dry run"}[part.role]
-    shown = part.file if part.name is None else f"{part.file} ({part.name})"
+    shown = near(part.file) if part.name is None else f"{near(part.file)} ({part.name})"
     return what, shown, f"sha256 {part.sha256}" if part.sha256 else part.digest
 
 

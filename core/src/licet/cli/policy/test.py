@@ -9,7 +9,6 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from licet.cli.nearby import near
 from licet.cli.policy.stacks import stack_of
-from licet.errors import Position, UsageError
+from licet.errors import UsageError
 
 if TYPE_CHECKING:
     from licet.cli.terminal import Tone
@@ -91,7 +91,7 @@ def _tried(loaded: Sequence[tuple[Suite, PolicyStack]], words: str | None) -> li
     if not total:
         reason = "no test" if words is None else f"no test whose name or rule holds `{words}`"
         raise UsageError(
-            f"there is {reason} in {', '.join(f'`{_near(suite.policy)}`' for suite, _ in loaded)}",
+            f"there is {reason} in {', '.join(f'`{near(suite.policy)}`' for suite, _ in loaded)}",
             advice="write `tests` in a rule, or a `*.test.yaml`",
         )
     with Steps("tests tried", total) as steps:
@@ -114,7 +114,7 @@ def _picking(words: str | None) -> Callable[[Case], bool]:
 def _write(file: Path, tested: Sequence[Tested]) -> None:
     from licet.workbench.trials.junit import to_junit
 
-    document = to_junit([(_near(one.policy), one.trials) for one in tested])
+    document = to_junit([(near(one.policy), one.trials) for one in tested])
     try:
         file.write_bytes(document)
     except OSError as problem:
@@ -129,12 +129,12 @@ def _show(tested: Tested, least: float | None, *, partly: bool) -> None:
     coverage, failed = tested.coverage, len(tested.failures)
     missing = () if partly else coverage.missing
     if missing:
-        rows = [(str(one), one.why, _near(one.where)) for one in missing[:_MOST_SHOWN]]
+        rows = [(str(one), one.why, near(one.where)) for one in missing[:_MOST_SHOWN]]
         if len(missing) > _MOST_SHOWN:
             rows.append((f"and {len(missing) - _MOST_SHOWN} more", "`--json` has them all", ""))
         put_table(("not covered", "why", "where"), rows)
     if tested.unnoticed:
-        put_table(("no test notices", "where"), [(str(one), _near(one.where)) for one in tested.unnoticed])
+        put_table(("no test notices", "where"), [(str(one), near(one.where)) for one in tested.unnoticed])
     low = least is not None and not coverage.reaches(least)
     count = (
         f"{failed} of {_tests(len(tested.trials))} failed"
@@ -146,7 +146,7 @@ def _show(tested: Tested, least: float | None, *, partly: bool) -> None:
         lines.insert(0, ("coverage", _percent(coverage) + (f", {least:g} % are asked for" if low else "")))
     doubtful = tested.warnings or tested.unnoticed
     tone: Tone = "bad" if failed or low else "warn" if doubtful else "good"
-    show_card(Card(tone, f"{_near(tested.policy)}: {count}", tested.stack.name, lines))
+    show_card(Card(tone, f"{near(tested.policy)}: {count}", tested.stack.name, lines))
 
 
 def _tests(count: int) -> str:
@@ -161,14 +161,7 @@ def _told(trial: Trial) -> Iterator[str]:
     for one in trial.shortfalls:
         yield f"{one.what}: expected {one.expected}, found {one.found}"
     yield from trial.notes
-    yield f"in {_near(trial.case.where)}"
-
-
-def _near(place: Position | str) -> str:
-    """A place as it can be found from the current directory, where it lies below that."""
-    text = str(place)
-    here = os.path.join(os.path.realpath("."), "")  # noqa: PTH118
-    return text.removeprefix(here)
+    yield f"in {near(trial.case.where)}"
 
 
 def _json(tested: Tested, *, partly: bool) -> dict[str, Any]:

@@ -6,14 +6,15 @@ Rules this module keeps:
   about tools, against every tool it matches; it is evaluated in another form (see `tree`), in which what is
   missing is an error and not an empty text or a zero;
 - only a boolean is an answer; an error of any kind is unknown, with the reason;
-- the cost is bounded: the length of a text and of a pattern, what is bound (see `values`), and the 10,000
-  steps of the library;
+- the cost is bounded: the length of a text and of a pattern, what is bound (see `values`), what a text
+  makes of that (see `growth`), and the 10,000 steps of the library;
 - the library is imported when a policy has a text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
@@ -22,9 +23,10 @@ from typing import Any
 from licet.errors import InvalidPolicy
 from licet.policy.cel import messages, tree
 from licet.policy.cel.bindings import Bound, bind
+from licet.policy.cel.growth import refuse_growth
 from licet.policy.cel.schema import environment
 from licet.policy.cel.values import decimal_class, order
-from licet.policy.during import zone_advice
+from licet.policy.during import OF_THE_HOST, zone_advice
 from licet.policy.engine import Scope, TextPlace
 from licet.policy.facts import Facts
 from licet.policy.signatures import Signature
@@ -33,6 +35,7 @@ from licet.policy.truth import Truth, certain
 MAX_LENGTH = 4_096
 MAX_PATTERN = 200
 
+_OFFSET = re.compile(r"[+-]?(?:0[0-9]|1[0-4]):[0-5][0-9]", re.ASCII)
 _ZONED = (
     "getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getHours",
     "getMinutes", "getSeconds", "getMilliseconds",
@@ -90,9 +93,10 @@ class CelEngine:
         parsed, reads = self._check(text, place, scope.calls, None, "")
         reads_args = _reads_args(reads)
         declared = scope.signatures or {}
-        compiled = CelText(self, text, place, declared, reads_args or "tool" in reads, reads_args)
+        form = tree.write(parsed)
+        compiled = CelText(self, text, place, declared, reads_args or "tool" in reads, reads_args, form)
         if not reads_args:
-            compiled.programs[None] = self._program(parsed, reads)
+            compiled.programs[None] = self._program(form, reads)
         for tool, signature in declared.items():
             compiled.check(tool, signature)
         return compiled
@@ -103,11 +107,31 @@ class CelEngine:
         Raises:
             InvalidPolicy: the text does not fit; with the place inside it.
         """
-        return self._program(*self._check(text, place, True, signature, tool))
+        parsed, reads = self._check(text, place, True, signature, tool)
+        return self._program(tree.write(parsed), reads)
 
-    def _program(self, parsed: Any, reads: set[str]) -> Any:
+    def _program(self, form: bytes, reads: set[str]) -> Any:
         self._reads = self._reads | reads  # a new value, since another thread may be reading the old one
-        return self._evaluation.deserialize(tree.write(parsed))
+        return self._evaluation.deserialize(form)
+
+    def together(self, texts: Sequence[CelText]) -> Callable[[Facts], None]:
+        """What asks several texts that read no call in one step, and keeps the answers with the facts.
+
+        Where one of them has no answer, none is kept: each is then asked alone, and says why.
+        """
+        program = self._evaluation.deserialize(tree.joined([text.form for text in texts]))
+
+        def ask(facts: Facts) -> None:
+            activation, _ = self.activation(facts, None)
+            try:
+                answers = [one.value() for one in program.eval(activation).value()]
+            except Exception:  # an error is a value here, which is no list
+                return
+            if all(answer is True or answer is False for answer in answers):
+                found = zip(texts, answers, strict=True)
+                facts.derived.update((text, (certain(answer), "")) for text, answer in found)
+
+        return ask
 
     def _check(
         self, text: str, place: TextPlace, calls: bool, signature: Signature | None, tool: str
@@ -124,7 +148,9 @@ class CelEngine:
             whole = tree.read(checked.serialize())
             offsets = tree.places(whole)
             tree.constants(whole, self._literals.checks)
-            flattening = tree.Flattening(signature, tree.kinds(whole))
+            kinds = tree.kinds(whole)
+            refuse_growth(whole, kinds)
+            flattening = tree.Flattening(signature, kinds)
             flattening.run(whole)
         except tree.Refused as problem:
             where = place.at(*_line_column(text, offsets.get(problem.node, 0)))
@@ -154,7 +180,7 @@ def _reads_args(reads: set[str]) -> bool:
     return any(name.removeprefix("has ").startswith("args.") for name in reads)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CelText:
     """A compiled text. `declared` are the signatures that the policy states for tools it matches."""
 
@@ -164,6 +190,7 @@ class CelText:
     declared: Mapping[str, Signature]
     reads_call: bool
     reads_args: bool
+    form: bytes
     programs: dict[Signature | None, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def check(self, tool: str, signature: Signature) -> None:
@@ -176,7 +203,13 @@ class CelText:
             self.programs[signature] = self.engine.program(self.text, self.place, signature, tool)
 
     def evaluate(self, facts: Facts) -> tuple[Truth, str]:
-        """Its truth, and for what is unknown, why."""
+        """Its truth, and for what is unknown, why; worked out once for the same facts."""
+        found: tuple[Truth, str] | None = facts.derived.get(self)
+        if found is None:
+            found = facts.derived[self] = self._evaluated(facts)
+        return found
+
+    def _evaluated(self, facts: Facts) -> tuple[Truth, str]:
         signature: Signature | None = None
         if self.reads_call and facts.call is None:
             return Truth.unknown, "it is not known before a tool is called"
@@ -236,7 +269,10 @@ class _Literals:
         return None if self._holds(name, text) else f"`{text}` is no {name} {example}"
 
     def _zone(self, text: str) -> str | None:
-        return None if self._holds("zone", text) else f"unknown time zone `{text}`; {zone_advice(text)}"
+        may_be_one = _OFFSET.fullmatch(text) if ":" in text else text not in OF_THE_HOST
+        if may_be_one and self._holds("zone", text):
+            return None
+        return f"unknown time zone `{text}`; {zone_advice(text)}"
 
 
 def _of(tool: str) -> str:

@@ -119,7 +119,7 @@ def _parts(action: Action, target: str) -> dict[str, Any]:
     if action != "network":
         return {}
     try:
-        found = hosts.endpoint(target, patterns=True, port_optional=True)
+        found = hosts.read_back(target)
     except ValueError:
         return {}
     return {"host": found.host} if found.port is None else {"host": found.host, "port": found.port}

@@ -15,7 +15,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
@@ -117,6 +117,18 @@ def write(tree: Any) -> bytes:
     return serialized
 
 
+def joined(forms: Sequence[bytes]) -> bytes:
+    """The list of what several texts say, as `write` gave them."""
+    classes = _classes()
+    whole = classes["Parsed"]()
+    for form in forms:
+        parsed = classes["Parsed"].FromString(classes["Any"].FromString(form).value)
+        whole.expr.list.elements.append(parsed.expr)
+    for number, node in enumerate(walk(whole.expr), 1):  # each text counts its own nodes from one
+        node.id = number
+    return write(whole)
+
+
 def kinds(checked: Any) -> dict[int, Any]:
     """What the checker found of each node."""
     return {entry.key: entry.value for entry in checked.types}
@@ -137,7 +149,7 @@ def walk(node: Any) -> Iterator[Any]:
 
 
 def _children(node: Any) -> list[Any]:
-    kind = _kind(node)
+    kind = kind_of(node)
     if kind == "select":
         return [node.select.operand]
     if kind == "call":
@@ -156,7 +168,8 @@ def _children(node: Any) -> list[Any]:
 _KINDS = ("const", "ident", "select", "call", "list", "struct", "loop")
 
 
-def _kind(node: Any) -> str:
+def kind_of(node: Any) -> str:
+    """Which of its forms a node has: `const`, `ident`, `select`, `call`, `list`, `struct` or `loop`."""
     return next((kind for kind in _KINDS if node.HasField(kind)), "")
 
 
@@ -180,7 +193,7 @@ class Flattening:
         self._visit(tree.expr)
 
     def _visit(self, node: Any) -> None:
-        kind = _kind(node)
+        kind = kind_of(node)
         if kind in ("ident", "select") and self._read(node):
             return
         if kind == "call" and node.call.function in COMPARISONS and self._compare(node):

@@ -8,6 +8,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -169,8 +170,8 @@ def _rules(old: PolicyStack, new: PolicyStack) -> Iterator[Change]:
     before, after = _by_id(old), _by_id(new)
     for name in {**before, **after}:
         was_told, is_told = (_contents(found.get(name, [])) for found in (before, after))
-        olds = [rule for rule in before.get(name, []) if rule.content() not in is_told]
-        news = [rule for rule in after.get(name, []) if rule.content() not in was_told]
+        olds = [rule for rule in before.get(name, []) if _content(rule) not in is_told]
+        news = [rule for rule in after.get(name, []) if _content(rule) not in was_told]
         for was, now in zip(olds, news, strict=False):
             yield _rule(was, now)
         for gone in olds[len(news) :]:
@@ -188,8 +189,12 @@ def _by_id(stack: PolicyStack) -> dict[str, list[Rule]]:
     return found
 
 
-def _contents(rules: list[Rule]) -> list[dict[str, Any]]:
-    return [rule.content() for rule in rules]
+def _contents(rules: list[Rule]) -> set[str]:
+    return {_content(rule) for rule in rules}
+
+
+def _content(rule: Rule) -> str:
+    return json.dumps(rule.content(), sort_keys=True)  # where `1` and `true` are two
 
 
 def _rule(was: Rule, now: Rule) -> Change:
@@ -198,7 +203,8 @@ def _rule(was: Rule, now: Rule) -> Change:
         applies_with(was.condition, now.condition) and as_strict(was, now, demands),
     )
     before, after = words.sentence(was), words.sentence(now)
-    text = f"the rule `{now.id}` {after}; before, it {before}"
+    same = words.effects(was) == words.effects(now)
+    text = f"the rule `{now.id}` {after}; before, {words.condition(was) if same else f'it {before}'}"
     return Change(f"rule.{now.id}", which, text, now.where, before, after)
 
 

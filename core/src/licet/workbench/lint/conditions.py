@@ -19,7 +19,7 @@ from typing import Any
 from licet.policy.conditions import Condition
 from licet.policy.during import Window
 from licet.policy.facts import Facts
-from licet.policy.leaves import PROPERTY, DuringTest, KeyTest, MomentTest, Test, TextTest, Word
+from licet.policy.leaves import PROPERTY, DuringTest, KeyTest, MomentTest, Test, TextTest, Word, class_of
 from licet.policy.rule import Rule
 from licet.policy.truth import Truth, both, certain, negated
 from licet.request import Subject
@@ -120,7 +120,8 @@ def _met(condition: Condition, case: _Case) -> bool:
 
 def _words(key: str, tests: Sequence[Test]) -> list[Word]:
     """The values that leaves name under a key."""
-    return list(dict.fromkeys(w for t in tests if isinstance(t, KeyTest) and t.key == key for w in t.words))
+    words = [word for t in tests if isinstance(t, KeyTest) and t.key == key for word in t.words]
+    return list({(class_of(word), word): word for word in words}.values())
 
 
 def _values(key: str, words: Sequence[Word]) -> list[Any]:

@@ -95,8 +95,8 @@ class Answer:
         """What a rule by itself says of all that was asked; `allow` means that it stands in nobody's way."""
         if self.state(rule) != "hit":
             return "allow"
-        bound = rule.bind(self.facts.request.workdir)
-        votes = (answer_of_rule(bound, verdict.intent) for verdict in self.verdicts)
+        workdir = self.facts.request.workdir
+        votes = (answer_of_rule(rule, verdict.intent, workdir) for verdict in self.verdicts)
         effects: list[Effect] = [vote.effect for vote in votes if vote is not None]
         return max(effects, key=SEVERITY.__getitem__, default="allow")
 

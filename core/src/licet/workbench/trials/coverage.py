@@ -243,12 +243,12 @@ class _EntryLedger:
 
     def see(self, answer: Answer) -> None:
         workdir = answer.facts.request.workdir
-        bound, root = self.entry.bind(workdir), answer.prepared.stack.root.bind(workdir)
+        bound, root = self.entry.bind(workdir), answer.prepared.stack.root
         for verdict in answer.verdicts:
             intent = verdict.intent
             if intent.action != bound.action or not bound.covers(intent.target):
                 continue
-            vote = answer_of_root(root, intent)
+            vote = answer_of_root(root, intent, workdir)
             if by_entry(self.entry) in vote.by:
                 self.decided = True
             else:

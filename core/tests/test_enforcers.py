@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from licet.backend import Descriptor, Language
 from licet.contract import Control, Enforcement, Level, SandboxEnforcementContract
+from licet.enforcers import enforcers
 from licet.policy import PolicyStack
 from licet.policy.document import settled
 from licet.prepare import Prepared, prepare
 from licet.request import ExecutionRequest
 from licet.select import Offer
 from licet.testing.strategies import document_of
-from licet.workbench.enforcers import enforcers
 from licet.workbench.lint import lint
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
@@ -45,7 +45,9 @@ def plain(stack: PolicyStack, *offers: Offer) -> Prepared:
 
 def held(text: str, *offers: Offer) -> dict[str, list[tuple[str, str | None, str | None]]]:
     found: dict[str, list[tuple[str, str | None, str | None]]] = {}
-    for one in enforcers(plain(stack_of(text), *offers)):
+    ready = plain(stack_of(text), *offers)
+    told = enforcers(ready.stack, ready.decision, ready.request.limits, ready.selection.chosen)
+    for one in told:
         found.setdefault(one.setting, []).append((one.who, one.control, one.evidence))
     return found
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from licet.contract import Boundary, Control, Enforcement
+from licet.decide import Decision
 from licet.policy import PolicyStack
-from licet.prepare import Prepared
+from licet.request import ACTIONS, Limits
 from licet.requirements import LIMIT_CONTROLS, openable, require
 from licet.select import Chosen
 
@@ -69,20 +70,23 @@ class Enforcer:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def enforcers(prepared: Prepared) -> tuple[Enforcer, ...]:
-    """Who holds what for a run like `prepared`, under the backend that it would choose."""
-    return tuple(_enforcers(prepared))
+def enforcers(
+    stack: PolicyStack, decision: Decision, limits: Limits, chosen: Chosen | None
+) -> tuple[Enforcer, ...]:
+    """Who holds what in the `chosen` sandbox, for a run with these `limits`, decided under `stack`."""
+    return tuple(_enforcers(stack, decision, limits, chosen))
 
 
-def _enforcers(prepared: Prepared) -> Iterator[Enforcer]:
-    stack, chosen = prepared.stack, prepared.selection.chosen
-    required = _required(prepared)
+def _enforcers(
+    stack: PolicyStack, decision: Decision, limits: Limits, chosen: Chosen | None
+) -> Iterator[Enforcer]:
+    required = _required(decision, limits, chosen)
     for action, controls in _CLOSED:
         held = [control for control in controls if control in required]
         yield from (_held(action, control, chosen) for control in held)
         if not held:
             yield Enforcer(action, NOBODY, "the policy opens all of it")
-    for name in prepared.request.limits.stated():
+    for name in limits.stated():
         if name in _KEPT:
             yield Enforcer(f"limits.{name}", *_KEPT[name])
         yield from (_held(f"limits.{name}", control, chosen) for control in LIMIT_CONTROLS.get(name, ()))
@@ -92,13 +96,12 @@ def _enforcers(prepared: Prepared) -> Iterator[Enforcer]:
     yield from _of_licet(stack)
 
 
-def _required(prepared: Prepared) -> frozenset[Control]:
+def _required(decision: Decision, limits: Limits, chosen: Chosen | None) -> frozenset[Control]:
     """The controls that are asked for, of the chosen backend or of one that could open everything."""
-    chosen = prepared.selection.chosen
     if chosen is not None:
         return frozenset(chosen.requirements)
-    every = openable(prepared.decision.opened, frozenset(("read", "write", "network", "shell", "tool")))
-    return frozenset(require(prepared.decision, prepared.request.limits, every))
+    every = openable(decision.opened, frozenset(ACTIONS))
+    return frozenset(require(decision, limits, every))
 
 
 def _held(setting: str, control: Control, chosen: Chosen | None) -> Enforcer:
