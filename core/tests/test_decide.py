@@ -95,7 +95,7 @@ def test_what_is_inferred_outside_the_list_is_not_declared(decided: Decided, sta
 
 def test_what_is_inferred_inside_the_list_is_judged_by_policy(decided: Decided, stack_of: StackOf) -> None:
     stack = stack_of("allow: [read ./a]\ndeny: [read ./a/s]")
-    declared = [Intent("read", "/p/a")]
+    declared = [Intent("read", "/p/a"), Intent("tool", "find")]
     assert decided(stack, declared, (seen("read", "/p/a/x"),)).effect == "allow"
     assert decided(stack, declared, (seen("read", "/p/a/s/x"),)).effect == "deny"
     assert decided(stack, declared, (seen("read", "/p/b"),)).effect == "deny"

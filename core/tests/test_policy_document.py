@@ -123,7 +123,7 @@ def test_reserved_are_exactly_the_keys_of_the_design_that_do_nothing_yet() -> No
             "f.yaml:2:21: unknown name `network_denny`",
             "did you mean `network_deny`?",
         ),
-        ("licet: 1\nqqq: 1\nrrr: 2", "f.yaml:2:1: unknown key `qqq` (and 1 more)", None),
+        ("licet: 1\nqqq: 1\nrrr: 2", "f.yaml:2:1: unknown key `qqq` (and 1 more, in line 3)", None),
     ],
 )
 def test_unknown_keys_have_a_place_and_a_near_name(text: str, message: str, advice: str | None) -> None:
@@ -142,7 +142,7 @@ def test_unknown_keys_have_a_place_and_a_near_name(text: str, message: str, advi
         ("licet: 2", "f.yaml:1:1: `licet`: this licet reads version 1, found `2`"),
         ("licet: true", "f.yaml:1:1: `licet`: this licet reads version 1, found `True`"),
         ("licet: 1.0", "f.yaml:1:1: `licet`: this licet reads version 1, found `1.0`"),
-        ("licet: '1'", "f.yaml:1:1: `licet`: this licet reads version 1, found `1`"),
+        ("licet: '1'", "f.yaml:1:1: `licet`: this licet reads version 1, found the text `1`"),
         ("licet: 1\nallow: run", "f.yaml:2:1: `allow`: expected a list of entries such as `read ./data`"),
         ("licet: 1\nallow:", "f.yaml:2:1: `allow`: expected a list of entries such as `read ./data`"),
         ("licet: 1\nallow:\n- run\n- 7", "f.yaml:4:3: expected an entry such as `read ./data`, found `7`"),

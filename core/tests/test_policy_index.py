@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from licet import paths
 from licet.errors import Position
-from licet.policy.index import EntryIndex, HostIndex, PathIndex, dead_entries
+from licet.policy.index import EntryIndex, HostIndex, PathIndex, crowded, dead_entries
 from licet.policy.patterns import Effect, Pattern, network, parse
 from licet.request import Action
 from licet.testing import strategies
@@ -132,6 +132,21 @@ def test_everything_covers_a_target_that_is_not_known() -> None:
     entries = [parse(f"network {t}", "deny", base="/", where=HERE) for t in ("a.example", "any")]
     assert EntryIndex("network", entries).covering(None) == (entries[1],)
     assert EntryIndex("network", entries).covering(str(network("10.0.0.1:80"))) == (entries[1],)
+
+
+@pytest.mark.parametrize(
+    ("texts", "most", "found"),
+    [
+        (["read /a", "read /a/b", "read /c"], 4, None),  # one over `/a`, two over `/a/b`, one over `/c`
+        (["read /a", "read /a/b", "read /c"], 3, "read /c"),
+        (["read /a except /a/b"], 4, None),  # the entry and its exception, for each of two targets
+        (["read /a except /a/b"], 3, "read /a except /a/b"),
+        (["read /a", "write /a", "shell"], 3, None),
+    ],
+)
+def test_overlaps_are_counted_for_every_target(texts: list[str], most: int, found: str | None) -> None:
+    entry = crowded([parse(text, "deny", base="/", where=HERE) for text in texts], most)
+    assert (entry and entry.text) == found
 
 
 def test_a_look_up_does_not_look_at_every_entry(monkeypatch: pytest.MonkeyPatch) -> None:

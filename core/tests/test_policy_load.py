@@ -534,13 +534,30 @@ def test_ten_megabytes_are_not_even_read_to_their_end(files: Files) -> None:
 def test_a_hundred_thousand_entries_are_refused_where_they_become_too_many(files: Files) -> None:
     files.write(root="deny:\n" + "- tool t\n" * 100_000)
     assert files.refusal()[0] == "root.yaml:20003:3: more than 20000 items in one list"
-    files.write(root="deny:\n" + "- tool t\n" * 10_000 + "allow:\n" + "- tool u\n" * 10_001)
+    deny = "deny:\n" + "".join(f"- tool t{n}\n" for n in range(10_000))
+    files.write(root=deny + "allow:\n" + "".join(f"- tool u{n}\n" for n in range(10_001)))
     assert files.refusal() == (
         "root.yaml:10002:3: more than 20000 entries in one policy",
         "write patterns; what nothing allows is denied without an entry",
     )
-    files.write(root="deny:\n" + "- tool t\n" * 10_000 + "allow:\n" + "- tool u\n" * 10_000)
+    files.write(root=deny + "allow:\n" + "".join(f"- tool u{n}\n" for n in range(10_000)))
     assert len(files.load().root.entries) == 20_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "allow:\n" + "".join(f"- read ./a except ./a/{n}\n" for n in range(600)),
+        "allow:\n- read ./a" + "".join(f" except ./a/{n}" for n in range(1100)) + "\n",
+        "allow:\n" + "- tool t\n" * 1100,
+        "rules:\n- id: r\n  deny:\n" + "".join(f"  - tool a*{n}*b\n" for n in range(1100)),
+    ],
+)
+def test_entries_that_overlap_without_end_are_refused(files: Files, text: str) -> None:
+    files.write(root=text)
+    message, advice = files.refusal()
+    assert message.endswith("` overlap more than 1000000 times")
+    assert advice == "repeat no target, and gather what you except of it in one entry or in `deny`"
 
 
 def test_files_that_extend_one_another_without_end_are_refused(files: Files) -> None:

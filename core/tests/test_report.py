@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from licet.backend import Descriptor, Language
 from licet.contract import Control, Enforcement, Evidence, Level, SandboxEnforcementContract
-from licet.decide import decide
+from licet.decide import Verdict, decide
 from licet.policy import PolicyStack
-from licet.report import Explanation, Repair, explain
+from licet.report import Explanation, Repair, explain, repairs_by_the_owner
 from licet.request import CodeNeeds, Intent, NormalizedRequest, ScreenReport, Violation
+from licet.rules import By
 from licet.screen import VERSION as SCREEN_VERSION
 from licet.select import Offer, select
 
@@ -211,3 +212,19 @@ def test_without_a_backend_it_says_what_the_code_could_do_without(explained: Exp
 
 def test_a_denied_request_is_told_nothing_of_backends(explained: Explained) -> None:
     assert explained("deny: [run]", SMALL, report=ScreenReport(needs=CodeNeeds({"class": 2}))).repair == ()
+
+
+@pytest.mark.parametrize(
+    ("root", "text"),
+    [
+        ("/p/licet.yaml", "have the owner of the policy add `allow: [shell]`"),
+        (
+            "licet:compute",
+            "start a policy from licet:compute (`licet policy init`) and add `allow: [shell]`",
+        ),
+    ],
+)
+def test_nobody_is_sent_to_the_owner_of_a_pack(root: str, text: str) -> None:
+    by = (By(root, 0, "no `shell`"), By("licet:data", 0, "no `shell`"))
+    verdict = Verdict(Intent("shell", None, "inferred", 3), "deny", by, "nothing allows it")
+    assert list(repairs_by_the_owner(verdict)) == [Repair("allow", text, 3)]

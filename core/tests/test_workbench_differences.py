@@ -134,8 +134,7 @@ ASK = "1 person within 30 min"
             "rules: [{id: a, deny: shell, if: {group: g}}]",
             "rules: [{id: a, deny: shell, if: {group: h}}]",
             [
-                "other: the rule `a` denies `shell`, if `group: h`; before, it denies `shell`, if `group: g` "
-                "(B:2:9)"
+                "other: the rule `a` denies `shell`, if `group: h`; before, if `group: g` (B:2:9)",
             ],
         ),
     ],

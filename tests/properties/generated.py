@@ -15,10 +15,11 @@ from licet.normalize import lowered, normalize
 from licet.plan import Opened
 from licet.policy import PolicyDocument, PolicyStack
 from licet.policy.facts import Facts
+from licet.policy.parts import Approval
 from licet.request import Action, ExecutionRequest, Intent, NormalizedRequest, ScreenReport
 from licet.testing import strategies
 from reference_evaluator import DIRECTORIES, Document, Entry, Points, Reference, Want, points, world
-from reference_rules import Rule, Situation
+from reference_rules import Demand, Rule, Situation
 
 PATTERNS = ("any", "*.x.com:443", "*.x.com:80", "*.b.x.com:443", "a.x.com:443", "c.b.x.com:443", "y.net:80")
 DENIABLE = (*PATTERNS, "*.x.com", "b.x.com", "y.net")
@@ -179,6 +180,16 @@ def decided_with(stack: PolicyStack, ask: Ask) -> Decided:
     stack = stack.applying(applied.rules)
     request = lowered(request, stack.limits, digest)
     return Decided(decide(request, stack, report, applied), request, stack)
+
+
+def with_rule(reference: Reference, rule: Rule) -> Reference:
+    """The reference with one more rule in its root."""
+    return replace(reference, root=replace(reference.root, rules=(*reference.root.rules, rule)))
+
+
+def plain(demand: Approval) -> Demand:
+    """A demand of licet's as the reference spells it."""
+    return (demand.count, demand.sources, demand.reviewer, demand.expires, demand.unattended)  # type: ignore[return-value]
 
 
 def points_of(opened: Opened, action: str) -> Points:

@@ -15,20 +15,21 @@ from generated import (
     Ask,
     decided_with,
     intent_of,
+    plain,
     points_of,
     stack_of,
+    with_rule,
 )
 from generated_rules import settings as strict_settings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from licet.backend import Descriptor, Language
 from licet.contract import Control, Enforcement, Evidence, Level, SandboxEnforcementContract
-from licet.policy.parts import Approval
 from licet.request import CodeNeeds, Intent
 from licet.rules import Rules
 from licet.select import Offer, select
 from reference_evaluator import Document, Entry, Reference, Want, judge, points
-from reference_rules import Demand, Rule, Settings
+from reference_rules import Rule, Settings
 from strictness import at_least_as_strict
 
 theorem = settings(max_examples=60, deadline=None)
@@ -45,15 +46,6 @@ def joined(reference: Reference, effect: str, entry: Entry) -> Reference:
     return replace(
         reference, root=replace(reference.root, **{effect: (*getattr(reference.root, effect), entry)})
     )
-
-
-def with_rule(reference: Reference, rule: Rule) -> Reference:
-    """The reference with one more rule in its root."""
-    return replace(reference, root=replace(reference.root, rules=(*reference.root.rules, rule)))
-
-
-def plain(demand: Approval) -> Demand:
-    return (demand.count, demand.sources, demand.reviewer, demand.expires, demand.unattended)  # type: ignore[return-value]
 
 
 @settings(max_examples=200, deadline=None)

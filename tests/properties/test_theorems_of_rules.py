@@ -16,8 +16,10 @@ from generated import (
     digest,
     normalized,
     of_a_rule,
+    plain,
     points_of,
     stack_of,
+    with_rule,
 )
 from generated_rules import CALLS, instant_of, subject_of
 from hypothesis import given, settings
@@ -33,7 +35,6 @@ from licet.rules import SEVERITY
 from reference_evaluator import Document, Reference, Want, judge, points
 from reference_rules import ASKS_WHAT_IS_THERE, Person, Rule, Situation, Text, demanded
 from strictness import at_least_as_strict
-from test_theorems import plain, with_rule
 
 theorem = settings(max_examples=50, deadline=None)
 FACTS = {True: Truth.true, False: Truth.false, None: Truth.unknown}

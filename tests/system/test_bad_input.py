@@ -305,6 +305,17 @@ def test_output_that_cannot_be_written_is_no_success() -> None:
     assert [run["termination"] for run in licet("audit", "list", "--json").json] == ["exited"] * 2
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@pytest.mark.parametrize("words", [("policy", "show", "none.yaml"), ("policy", "shwo"), ("policy", "schema")])
+def test_an_error_that_cannot_be_written_as_a_document_is_still_told(words: tuple[str, ...]) -> None:
+    with open("/dev/full", "wb") as full:
+        lost = subprocess.run(
+            (sys.executable, "-m", "licet", *words, "--json"), stdout=full, stderr=subprocess.PIPE
+        )
+    message = "✗ `standard output` can't be used: no space left on device  error\n"
+    assert (lost.returncode, lost.stderr.decode()) == (8, message)
+
+
 def test_closed_descriptors_are_taken_by_nothing() -> None:
     command = (sys.executable, "-m", "licet", "run", "-c", "print('x' * 9000); 1")
     done = subprocess.run(["sh", "-c", '"$@" <&- >&- 2>&-', "sh", *command])
@@ -415,7 +426,7 @@ def test_an_error_repeats_only_the_beginning_of_what_was_given(arguments: tuple[
 
 def test_an_error_of_usage_is_escaped_and_json_like_any_other() -> None:
     ran = licet("run", "--json", "--no\x1b[31m")
-    assert_error(ran, 2, r"no such option '--no\x1b[31m'")
+    assert_error(ran, 2, r"no such option `--no\x1b[31m`")
     assert ran.json["error"]["slug"] == "usage"
     assert CONTROLS.search(ran.err) is None
 

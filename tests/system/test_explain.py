@@ -81,7 +81,7 @@ def test_a_card_says_which_rules_count_and_what_a_rehearsed_bound_would_deny() -
     assert "  dry run     `read " in card
     whole = licet("explain", "-c", "1", "--all", "--policy", "p.yaml").err
     assert "if request.limits.wall_time > 100: false" in whole
-    assert "  dry_run     " in whole
+    assert "  dry run     next.yaml" in whole
 
 
 def test_a_run_is_explained_from_its_record() -> None:

@@ -229,7 +229,7 @@ def test_a_policy_is_started_checked_and_shown() -> None:
     assert licet("policy", "init").code == 2
     assert licet("policy", "check").code == 0
     shown = licet("policy", "show", "--json").json
-    assert shown["limits"]["memory"] == 256 << 20
+    assert {one["key"]: one["value"] for one in shown["settings"]}["limits.memory"] == 256 << 20
     assert licet("run", "--policy", "licet.yaml", "-c", "1+1").out == "2\n"
 
 

@@ -100,7 +100,7 @@ def _waits(rule: Rule, facts: Facts) -> bool:
 
 def canonical(report: ScreenReport, workdir: str) -> ScreenReport:
     """What the screen saw, its targets in canonical form; one that has none counts as unknown."""
-    if report.canonical:
+    if report.canonical or not report.intents:
         return report
     return replace(report, intents=tuple(_canonical(report.intents, workdir)), canonical=True)
 

@@ -23,6 +23,7 @@ from licet.decide import Decision, Verdict
 from licet.policy import PolicyStack
 from licet.policy.parts import DEFAULT_APPROVAL
 from licet.policy.patterns import Effect
+from licet.policy.references import PACK_PREFIX
 from licet.request import Violation
 from licet.screen import VERSION as SCREEN_VERSION
 from licet.select import Candidate, Selection
@@ -170,7 +171,14 @@ def repairs_by_the_owner(verdict: Verdict) -> Iterable[Repair]:
     intent = verdict.intent
     if verdict.reason.startswith("nothing allows"):
         entry = str(intent) if intent.target is not None or intent.action == "shell" else f"{intent.action} …"
-        yield Repair("allow", f"have the owner of the policy add `allow: [{entry}]`", intent.line)
+        root = verdict.by[0].document
+        pack = root.startswith(PACK_PREFIX)  # which nobody here can change
+        who = (
+            f"start a policy from {root} (`licet policy init`) and"
+            if pack
+            else "have the owner of the policy"
+        )
+        yield Repair("allow", f"{who} add `allow: [{entry}]`", intent.line)
 
 
 def approvals(decision: Decision) -> Iterable[Repair]:

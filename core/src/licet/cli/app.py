@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import logging
+import re
 from collections.abc import Sequence
 
 import click
@@ -36,6 +37,9 @@ def licet() -> None:
     """
 
 
+_QUOTED = re.compile(r"'([^']*)'")  # as click quotes
+
+
 class _Loud(logging.Handler):
     """Shows what licet logs as a problem, escaped like everything else."""
 
@@ -57,27 +61,41 @@ def execute(arguments: Sequence[str]) -> int:
     logging.getLogger("licet").addHandler(_LOUD)  # the same one again adds nothing
     as_json = "--json" in arguments
     try:
-        code = licet.main(list(arguments), prog_name="licet", standalone_mode=False)
-        streams.finish()
-    except LicetError as problem:
-        code = fail(problem, as_json=as_json)
-    except click.exceptions.NoArgsIsHelpError as problem:
-        problem.show()
-        code = problem.exit_code
-    except click.ClickException as problem:
-        code = fail(_usage(problem), as_json=as_json)
-    except click.Abort:
-        raise KeyboardInterrupt from None
+        code = _carried_out(arguments, as_json=as_json)
     except OSError as problem:
         code = LicetError.exit_code
-        with contextlib.suppress(OSError):  # it may have been stderr that is full
-            fail(_refused_by_the_system(problem), as_json=as_json)
+        _told(_refused_by_the_system(problem), as_json=as_json)
     gc.freeze()  # what is left goes with the process: nobody searches it for cycles first
     return code if isinstance(code, int) else 0
 
 
+def _told(problem: LicetError, *, as_json: bool) -> None:
+    """Show it wherever there is room: it may be stdout, or stderr, that is full."""
+    for document in (True, False) if as_json else (False,):
+        with contextlib.suppress(OSError):
+            fail(problem, as_json=document)
+            return
+
+
+def _carried_out(arguments: Sequence[str], *, as_json: bool) -> object:
+    """The exit code of a command, whose errors are told."""
+    try:
+        code = licet.main(list(arguments), prog_name="licet", standalone_mode=False)
+        streams.finish()
+    except LicetError as problem:
+        return fail(problem, as_json=as_json)
+    except click.exceptions.NoArgsIsHelpError as problem:
+        problem.show()
+        return problem.exit_code
+    except click.ClickException as problem:
+        return fail(_usage(problem), as_json=as_json)
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    return code
+
+
 def _usage(problem: click.ClickException) -> UsageError:
-    message = problem.format_message().removesuffix(".")
+    message = _QUOTED.sub(r"`\1`", problem.format_message().removesuffix("."))
     context = getattr(problem, "ctx", None)
     path = context.command_path if context is not None else "licet"
     return UsageError(message[:1].lower() + message[1:], advice=f"see `{path} --help`")

@@ -13,12 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from licet import units
+from licet.cli.nearby import near, nearby
 from licet.output import bounded
 
 Row = tuple[str, str]
 _MOST = 300  # characters of what a leaf says
 _WOULD = {"deny": "denied", "ask": "asked about", "allow": "allowed"}
-_VOTES = {"deny": "denies it", "ask": "asks about it"}
+_SOURCES = {"declared": "asked", "granted": "granted", "inferred": "seen"}
+_VERBS = {"deny": "denies it", "ask": "asks about it"}
 
 
 def rows(told: Mapping[str, Any], *, everything: bool = False) -> Iterable[Row]:
@@ -101,14 +103,14 @@ def _demand(demand: Mapping[str, Any]) -> str:
     kind = "human " if demand["reviewer"] == "human" else ""
     group = f" of {' or '.join(demand['from'])}" if demand["from"] else ""
     waiting = "waits" if demand["unattended"] == "queue" else "is denied"
-    within = units.show_duration(demand["expires"])
+    within = units.show_limit("wall_time", demand["expires"])
     return f"by {demand['count']} {kind}{people}{group}, within {within}; {waiting} where nobody is there"
 
 
 def of_ballots(ballots: Sequence[Mapping[str, Any]]) -> Iterable[Row]:
     """What further deciders said against it."""
     for ballot in ballots:
-        if (vote := _VOTES.get(str(ballot.get("effect")))) is not None:
+        if (vote := _VERBS.get(str(ballot.get("effect")))) is not None:
             yield "decider", f"`{ballot.get('decider')}` {vote}: {bounded(str(ballot.get('reason')), _MOST)}"
 
 
@@ -118,9 +120,35 @@ def of_rehearsals(rehearsals: Sequence[Mapping[str, Any]]) -> Iterable[Row]:
     for rehearsal in rehearsals:
         for verdict in rehearsal["verdicts"]:
             would_be = _WOULD.get(str(verdict["effect"]), "?")
-            by = " and ".join(_place(one) for one in verdict["by"]) or rehearsal["document"]
+            by = " and ".join(map(_who, verdict["by"])) or near(str(rehearsal["document"]))
             yield label, f"`{spelled(verdict['intent'])}` would be {would_be} by {by}"
             label = ""
+
+
+def reason(said: str, effect: str, by: Iterable[Mapping[str, Any]]) -> str:
+    """Why an intent got its answer: what one document said, and each other one that says the same."""
+    if effect == "allow":
+        return said
+    return "; ".join(dict.fromkeys((nearby(said), *(_other(one, effect) for one in [*by][1:]))))
+
+
+def _other(by: Mapping[str, Any], effect: str) -> str:
+    if not by["line"]:
+        return f"{near(str(by['document']))} leaves it out"
+    part = str(by["rule"]).startswith("allow: ")
+    return f"{_who(by)} {'allows only a part of it' if part else _VERBS.get(effect, '?')}"
+
+
+def _who(by: Mapping[str, Any]) -> str:
+    """An entry by its place; a rule by its name too."""
+    rule = str(by["rule"])
+    entry = not by["line"] or rule.startswith(("allow: ", "ask: ", "deny: "))
+    return _place(by) if entry else f"the rule `{rule}` ({_place(by)})"
+
+
+def label(intent: Mapping[str, Any]) -> str:
+    """Where an intent comes from, at the left of a card."""
+    return f"line {intent['line']}" if intent["line"] else _SOURCES.get(str(intent["source"]), "asked")
 
 
 def spelled(intent: Mapping[str, Any]) -> str:
@@ -131,4 +159,5 @@ def spelled(intent: Mapping[str, Any]) -> str:
 
 
 def _place(by: Mapping[str, Any]) -> str:
-    return f"{by['document']}:{by['line']}" if by["line"] else str(by["document"])
+    place = near(str(by["document"]))
+    return f"{place}:{by['line']}" if by["line"] else place

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from licet import units
 from licet.backend import Termination
-from licet.cli import amounts, because, places, refusals
+from licet.cli import advising, amounts, because, places, refusals
+from licet.cli.nearby import near, nearby
 from licet.cli.terminal import Card, Tone
 from licet.contract import Evidence
 from licet.report import Explanation
@@ -106,7 +108,8 @@ def _refusal(result: ExecutionResult, disabled: Sequence[str]) -> Iterable[tuple
     assert result.decision is not None
     told = result.decision.account.as_json() if result.decision.account else None
     beside = because.rows({**told, "rehearsals": ()}) if told else ()
-    yield from _why_not(result.decision, disabled, beside)
+    unmet = result.detail if result.termination is Termination.approval_denied else None
+    yield from _why_not(result.decision, disabled, (*beside, *([("ended", unmet)] if unmet else ())))
 
 
 def _body(result: ExecutionResult) -> Iterable[tuple[str, str]]:
@@ -125,7 +128,11 @@ def _grounds_of(explanation: Explanation, *, everything: bool) -> tuple[tuple[st
     if explanation.account is None:
         return ()
     told = explanation.account.as_json()
-    documents = [(one["role"], one["file"]) for one in told["documents"]] if everything else []
+    documents = (
+        [(one["role"].replace("_", " "), near(one["file"])) for one in told["documents"]]
+        if everything
+        else []
+    )
     return (*because.rows(told, everything=everything), *documents)
 
 
@@ -237,7 +244,7 @@ def _opened(explanation: Explanation) -> Iterable[tuple[str, str]]:
     opened = [verdict for verdict in allowed if verdict.intent.action in opens]
     label = "opened"
     for verdict in opened:
-        by = f"  {verdict.by[0]}" if verdict.by else ""
+        by = f"  {nearby(str(verdict.by[0]))}" if verdict.by else ""
         yield label, f"{verdict.intent}{by}"
         label = ""
     if closed := [str(verdict.intent) for verdict in allowed if verdict.intent.action not in opens]:
@@ -265,16 +272,16 @@ def _why_not(
     shown = [v for v in explanation.verdicts if everything or v.effect != "allow"]
     for verdict in shown[:most]:
         intent = verdict.intent
-        label = f"line {intent.line}" if intent.line else "asked"
-        yield label, f"{intent.excerpt}   needs {intent}" if intent.excerpt else str(intent)
-        yield "because", verdict.reason
+        yield (
+            because.label(asdict(intent)),
+            f"{intent.excerpt}   needs {intent}" if intent.excerpt else str(intent),
+        )
+        yield "because", because.reason(verdict.reason, verdict.effect, map(asdict, verdict.by))
     if len(shown) > most:
         yield "", f"and {len(shown) - most} more"
+    if not everything:
+        yield from advising.besides(explanation)
     yield from beside
     if explanation.effect != "deny" and explanation.selection.chosen is None:
         yield from refusals.rows(explanation, explanation.policy, disabled)
-    label = "you can"
-    for repair in explanation.repair[: None if everything else refusals.SHOWN]:
-        after = ", then it needs an approval" if repair.leads_to == "ask" else ""
-        yield label, f"{repair.text}{after}"
-        label = "or"
+    yield from advising.rows(explanation.repair, None if everything else refusals.SHOWN)

@@ -3,8 +3,8 @@
 Rules this module keeps:
 
 - what lies below the current directory is named from there, everything else as it is;
-- inside sentences only places with a line are shortened, never the target of an entry: that is relative to the
-  file which names it, so a shortened one could be copied to where it means something else;
+- inside sentences only places with a line are shortened, never the target of an entry: that is relative to
+  the file which names it, so a shortened one could be copied to where it means something else;
 - documents for programs keep whole paths.
 """
 

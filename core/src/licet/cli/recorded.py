@@ -23,6 +23,8 @@ _HEADINGS: dict[int, tuple[Tone, str]] = {
     5: ("bad", "was allowed, but no sandbox could run it"),
 }
 
+_AGAIN = "the code is not kept: `licet explain FILE`, with FILE as it was, finds what would pass"
+
 
 def is_run(name: str | None) -> bool:
     """Whether `name` is the id of a run, or the beginning of one, and no file."""
@@ -56,7 +58,8 @@ def explain_run(run: str, policy: str | None, state: str | None, *, as_json: boo
         return code
     tone, heading = _HEADINGS[code]
     note = f"run {told['run_id']} · audit #{told['recorded']['seq']}"
-    show_card(Card(tone, heading, note, tuple(rows_of(told, everything=everything))))
+    rows = [*rows_of(told, everything=everything), *([] if code == 0 else [("more", _AGAIN)])]
+    show_card(Card(tone, heading, note, rows))
     return code
 
 
@@ -82,9 +85,8 @@ def rows_of(told: Mapping[str, Any], *, everything: bool) -> Iterable[tuple[str,
         yield f"line {line}" if line else "code", str(violation.get("code"))
     verdicts = told["verdicts"] if everything else [v for v in told["verdicts"] if v["effect"] != "allow"]
     for verdict in verdicts if everything else verdicts[:SHOWN]:
-        line = verdict["intent"]["line"]
-        yield f"line {line}" if line else "asked", because.spelled(verdict["intent"])
-        yield "because", str(verdict["reason"])
+        yield because.label(verdict["intent"]), because.spelled(verdict["intent"])
+        yield "because", because.reason(str(verdict["reason"]), verdict["effect"], verdict["by"])
     if len(verdicts) > SHOWN and not everything:
         yield "", f"and {len(verdicts) - SHOWN} more: `--all` shows them"
     yield from because.rows(told, everything=everything)

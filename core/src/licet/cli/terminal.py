@@ -29,6 +29,7 @@ from licet.output import bounded, escape
 Tone = Literal["good", "bad", "warn"]
 _SIGNS: dict[Tone, tuple[str, str]] = {"good": ("✓", "green"), "bad": ("✗", "red"), "warn": ("!", "yellow")}
 _LABEL_WIDTH = 12
+_LEAST_PROSE = 16  # characters of a sentence that still say something
 _MOST = 1000  # characters of an error, and of its advice
 
 
@@ -79,7 +80,8 @@ def put_json(content: Any) -> None:
 def put_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, prose: int = 0) -> None:
     """Write a table to stdout: drawn on a terminal, aligned plain text in a pipe.
 
-    The last `prose` columns are sentences: a terminal shows as much of each as fits beside the others.
+    The last `prose` columns are sentences: a terminal shows as much of each as fits beside the others, and
+    leaves them out where that would say nothing.
     """
     from rich.console import Console
     from rich.table import Table
@@ -91,9 +93,11 @@ def put_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, prose: i
     cells = [[_clean(cell) for cell in row] for row in rows]
     widest = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     left = console.width - sum(widest[: len(columns) - prose]) - 2 * len(columns)
+    if on_terminal and prose and left // prose < _LEAST_PROSE:
+        columns, cells, prose = columns[:-prose], [row[:-prose] for row in cells], 0
     for number, column in enumerate(columns):
         if number >= len(columns) - prose and on_terminal:
-            table.add_column(column, no_wrap=True, overflow="ellipsis", width=max(left // prose, 5))
+            table.add_column(column, no_wrap=True, overflow="ellipsis", width=left // prose)
         else:
             table.add_column(column, overflow="fold")
     for row in cells:

@@ -95,7 +95,8 @@ class PolicyDocument(Strict):
     def _version(cls, value: object) -> object:
         if type(value) is int and value == 1:
             return value
-        raise ValueError(f"this licet reads version 1, found `{value}`")
+        kind = "the text " if isinstance(value, str) else ""
+        raise ValueError(f"this licet reads version 1, found {kind}`{value}`")
 
     @field_validator("within", mode="before")
     @classmethod

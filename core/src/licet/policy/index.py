@@ -144,6 +144,10 @@ class EntryIndex:
             return found
         return [place for place in found if not self._entries[place].takes_out(target)]
 
+    def candidates(self, target: str | None) -> int:
+        """How many targets and exceptions have to be looked at to say what covers `target`."""
+        return sum(1 + len(self._entries[place].excepts) for place in self._around(target))
+
     def touching_places(self, target: str) -> list[int]:
         """The places of the entries that share anything with `target`."""
         return [place for place in self._near(target) if self._entries[place].touches(target)]
@@ -208,6 +212,21 @@ def dead_entries(*groups: Sequence[Pattern]) -> Iterator[tuple[Pattern, Pattern]
             if cover is not None:
                 yield entry, cover
         stronger += group
+
+
+def crowded(entries: Sequence[Pattern], most: int) -> Pattern | None:
+    """The entry with which the entries overlap more than `most` times, counted for every target they name."""
+    weight = sum(1 + len(entry.excepts) for entry in entries)
+    if weight * weight <= most:
+        return None
+    indexes = {action: EntryIndex(action, entries) for action in {entry.action for entry in entries}}
+    found = 0
+    for entry in entries:
+        for target in (entry.target, *entry.excepts):
+            found += indexes[entry.action].candidates(target)
+            if found > most:
+                return entry
+    return None
 
 
 def closing(deny: Sequence[Pattern], open_ones: Sequence[Pattern]) -> Callable[[Pattern], bool]:

@@ -27,7 +27,7 @@ from licet.errors import InvalidPolicy, Position
 from licet.machine import administrators_directory
 from licet.output import bounded
 from licet.policy.document import PolicyDocument, build, join, settled
-from licet.policy.index import closing, dead_entries
+from licet.policy.index import closing, crowded, dead_entries
 from licet.policy.patterns import Pattern
 from licet.policy.references import PACK_PREFIX, Reference
 from licet.policy.rule import Rule
@@ -40,6 +40,7 @@ MANAGED = administrators_directory() / "policy.d"
 
 MAX_DOCUMENTS = 100
 MAX_ENTRIES = 20_000
+MAX_OVERLAPS = 1_000_000
 _ATTEMPTS = 3
 
 
@@ -314,6 +315,13 @@ def _refuse_too_many(document: PolicyDocument) -> None:
             where=document.entries[MAX_ENTRIES].where,
             advice="write patterns; what nothing allows is denied without an entry",
         )
+    for entries in (document.entries, *(rule.entries for rule in document.rules)):
+        if (entry := crowded(entries, MAX_OVERLAPS)) is not None:
+            raise InvalidPolicy(
+                f"the entries for `{entry.action}` overlap more than {MAX_OVERLAPS} times",
+                where=entry.where,
+                advice="repeat no target, and gather what you except of it in one entry or in `deny`",
+            )
 
 
 def _refuse_kept_content(document: PolicyDocument) -> None:

@@ -21,6 +21,8 @@ from licet.policy.yaml import Fields, Items
 HIDDEN = frozenset({"file", "places"})
 """Fields of a document that are no keys of the language."""
 
+_LINES = 5
+
 
 def unknown(message: str, given: str, known: Iterable[str], where: Position) -> InvalidPolicy:
     """An error about the name `given`, with the nearest of `known`."""
@@ -44,7 +46,7 @@ def explain(
     first = errors[0]
     location = first["loc"]
     where = Position(file, *place(tree, location))
-    others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    others = _besides(sorted({place(tree, one["loc"])[0] for one in errors[1:]}), len(errors) - 1)
     spelled = ".".join(str(part) for part in (*path, *location))
     if first["type"] == "extra_forbidden":
         known = {*_keys(_model_at(model, location[:-1])), *(besides if len(location) == 1 else ())}
@@ -55,6 +57,14 @@ def explain(
     given = first.get("input")
     found = f", found `{given}`" if isinstance(given, (str, int, float)) and str(given) not in message else ""
     return InvalidPolicy(f"`{spelled}`: {message[:1].lower()}{message[1:]}{found}{others}", where=where)
+
+
+def _besides(lines: list[int], count: int) -> str:
+    """How many problems more there are, and where to look for them."""
+    if not count:
+        return ""
+    shown = ", ".join(map(str, lines[:_LINES])) + (", …" if len(lines) > _LINES else "")
+    return f" (and {count} more, in line{'s' if len(lines) > 1 else ''} {shown})"
 
 
 def place(tree: Any, location: tuple[str | int, ...]) -> tuple[int, int]:

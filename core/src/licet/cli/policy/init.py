@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -32,6 +33,7 @@ def init(pack: str | None, file: str, no_schema: bool, as_json: bool) -> int:
     Exit codes: 0 written · 2 it can't be written, or there is no such pack.
     """
     from licet.cli.terminal import Card, put_json, show_card, warn
+    from licet.workbench.schema import FILE_NAME
     from licet.workbench.start import text
 
     start = pack if pack is None or pack.startswith("licet:") else f"licet:{pack}"
@@ -45,11 +47,14 @@ def init(pack: str | None, file: str, no_schema: bool, as_json: bool) -> int:
     schema = None if no_schema else _schema_beside(path)
     warnings = stack_of(file).warnings
     if as_json:
-        put_json({"file": str(path.resolve()), "extends": wishes.pack, "schema": schema})
+        beside = path.resolve().parent / FILE_NAME
+        written = str(beside) if schema and beside.is_file() else None
+        put_json({"file": str(path.resolve()), "extends": wishes.pack, "schema": written})
         return 0
     rows = [("starts", f"from {wishes.pack}")]
     rows += [("schema", schema)] if schema else []
-    rows.append(("next", f"licet policy check {file}, then licet run --policy {file} …"))
+    typed = shlex.quote(file)
+    rows.append(("next", f"licet policy check {typed}, then licet run --policy {typed} …"))
     show_card(Card("good", f"wrote {file}", "", rows))
     for warning in warnings:
         warn(warning)

@@ -93,7 +93,9 @@ def show(found: Suggestion, name: str, *, err: bool = False) -> None:
         click.echo(line[len(text) :], nl=False, err=err)
     count = len(found.lines)
     if count:
-        heading = f"{count} line{'s' if count > 1 else ''} would let {found.passing:,} more runs through"
+        lines, runs = f"{count} line{'s' if count > 1 else ''}", f"{found.passing:,} more runs"
+        permits = found.unrunnable.total  # permission is not enough for these: no sandbox here could run them
+        heading = f"{lines} would permit {runs}" if permits else f"{lines} would let {runs} through"
     else:
         heading = "no line to suggest"
     trouble = found.problem or found.forbidden.total or found.hidden.total or found.unrunnable.total

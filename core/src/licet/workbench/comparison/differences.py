@@ -203,7 +203,8 @@ def _rule(was: Rule, now: Rule) -> Change:
         applies_with(was.condition, now.condition) and as_strict(was, now, demands),
     )
     before, after = words.sentence(was), words.sentence(now)
-    text = f"the rule `{now.id}` {after}; before, it {before}"
+    same = words.effects(was) == words.effects(now)
+    text = f"the rule `{now.id}` {after}; before, {words.condition(was) if same else f'it {before}'}"
     return Change(f"rule.{now.id}", which, text, now.where, before, after)
 
 
