@@ -84,6 +84,11 @@ class PolicyStack:
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
     @cached_property
+    def opens_unasked(self) -> bool:
+        """Whether anything is opened to a run that lists no intents; what it calls is looked at by itself."""
+        return any(entry.action not in ("run", "tool") for entry in self.root.allow)
+
+    @cached_property
     def names_workdir(self) -> bool:
         """Whether the path word `workdir` stands in any document, or in a rule that applies."""
         return any(document.names_workdir for document in self.documents) or any(
