@@ -32,7 +32,6 @@ _BOUNDARIES: Mapping[Boundary, str] = {
     "separate_kernel": "a kernel of its own",
     "remote": "a remote machine",
 }
-_BROKERED = frozenset({Control.network_filter})
 _CLOSED: tuple[tuple[str, tuple[Control, ...]], ...] = (
     ("read", (Control.filesystem_read_deny,)),
     ("write", (Control.filesystem_write_deny,)),
@@ -109,7 +108,7 @@ def _held(setting: str, control: Control, chosen: Chosen | None) -> Enforcer:
         return Enforcer(setting, NOBODY, "no backend here holds all that this policy demands", control)
     claim: Enforcement = chosen.descriptor.sandbox_enforcement_contract[control]
     who = _BOUNDARIES[claim.boundary]
-    if control in _BROKERED and claim.boundary == "supervisor":
+    if control is Control.network_filter and claim.boundary == "supervisor":
         who = "the broker"
     return Enforcer(
         setting,

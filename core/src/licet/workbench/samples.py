@@ -18,6 +18,7 @@ from licet.policy.document import PolicyDocument
 from licet.policy.patterns import Pattern, network, parse
 from licet.policy.rule import Rule
 from licet.request import TARGETLESS, Action
+from licet.workbench.words import STAND_IN
 
 _WHOLE: Mapping[Action, frozenset[str]] = {
     "read": frozenset("/"),
@@ -44,13 +45,16 @@ def entries_of(parts: Iterable[PolicyDocument | Rule], action: Action) -> list[P
 
 
 def samples(parts: Iterable[PolicyDocument | Rule], action: Action) -> tuple[str | None, ...]:
-    """Samples for all that `parts` say of `action`; None alone if it takes no target."""
+    """Samples for all that `parts` say of `action`; None alone if it takes no target.
+
+    `workdir` is the stand-in for it.
+    """
     if action in TARGETLESS:
         return (None,)
     parts = tuple(parts)
     named = {
         target
-        for entry in entries_of(parts, action)
+        for entry in (entry.bind(STAND_IN) for entry in entries_of(parts, action))
         for target in (entry.target, *entry.excepts)
         if target is not None
     }

@@ -60,7 +60,7 @@ def access(old: PolicyStack, new: PolicyStack, base: str | None = None) -> Itera
     for action in ACTIONS:
         turns = {
             target: _Turn(before.vote(Intent(action, target)), after.vote(Intent(action, target)))
-            for target in samples((*before.documents, *after.documents), action)
+            for target in samples((*old.documents, *new.documents), action)
         }
         for target, turn in turns.items():
             if turn.changed and not _told_around(action, target, turns):
