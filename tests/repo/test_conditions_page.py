@@ -14,17 +14,20 @@ from licet.policy.signatures import KINDS, parse_tools
 from licet.policy.yaml import Fields, Items, load
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "conditions.md"
+LANGUAGE = PAGE.with_name("policy.md")
 TEXT = PAGE.read_text("utf-8")
 EXAMPLES = [load(block.encode(), PAGE.name) for block in re.findall(r"```yaml\n(.*?)```", TEXT, re.S)]
 
 
+def section(page: Path, heading: str) -> str:
+    """What stands below a heading, up to the next one."""
+    return re.split(r"\n#{2,3} ", page.read_text("utf-8").split(heading, 1)[1], maxsplit=1)[0]
+
+
 def rows(heading: str) -> dict[str, str]:
     """The first two columns of the tables below a heading."""
-    section = re.split(r"\n#{2,3} ", TEXT.split(heading, 1)[1], maxsplit=1)[0]
-    return {
-        name: kind.strip()
-        for name, kind in re.findall(r"^\| `([^`|]+)` \| ([^|]*?) \|", section, re.MULTILINE)
-    }
+    listed = re.findall(r"^\| `([^`|]+)` \| ([^|]*?) \|", section(PAGE, heading), re.MULTILINE)
+    return {name: kind.strip() for name, kind in listed}
 
 
 def test_every_field_is_listed_with_its_type_and_no_other() -> None:
@@ -38,8 +41,11 @@ def test_every_field_is_listed_with_its_type_and_no_other() -> None:
 
 
 def test_every_key_is_listed_and_no_other() -> None:
-    assert set(rows("## Mappings")) == set(leaves.KEYS)
-    assert set(rows("## Windows of time")) == set(during.KEYS)
+    mappings, windows = (section(LANGUAGE, name) for name in ("### Keys of a mapping", "### During"))
+    listed = "".join(re.findall(r"^\|[^|]*\|", mappings, re.MULTILINE))
+    assert set(re.findall(r"`([\w.]+): [^`]+`", listed)) == set(leaves.KEYS)
+    [example] = re.findall(r"```yaml\n(.*?)```", windows, re.DOTALL)
+    assert set(load(example.encode(), LANGUAGE.name)["during"]) == set(during.KEYS)
 
 
 def test_every_type_of_parameters_is_listed() -> None:
