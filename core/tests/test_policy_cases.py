@@ -12,7 +12,7 @@ from licet.testing.strategies import document_of
 
 
 def cases(text: str, rule: str | None = None) -> tuple[Case, ...]:
-    return parse_cases(load(text.encode(), "t"), "t", Position("t", 1), rule=rule)
+    return parse_cases(load(text.encode(), "t"), Position("t", 1), rule=rule)
 
 
 def case(text: str, rule: str | None = None) -> Case:
@@ -160,14 +160,12 @@ def test_a_case_inside_a_rule_names_no_rule() -> None:
 
 
 def test_a_case_states_its_own_circumstances_over_those_given() -> None:
-    given = check_circumstances(
-        load(b"{at: 2026-03-07T12:00:00Z, subject: {id: a}}", "t"), "t", Position("t", 1)
-    )
+    given = check_circumstances(load(b"{at: 2026-03-07T12:00:00Z, subject: {id: a}}", "t"), Position("t", 1))
     items = load(b"- {run: true, subject: {id: b}, expect: allow}", "t")
-    [one] = parse_cases(items, "t", Position("t", 1), given=given)
+    [one] = parse_cases(items, Position("t", 1), given=given)
     assert (one.subject.id, one.at) == ("b", datetime(2026, 3, 7, 12, tzinfo=UTC))
     with pytest.raises(InvalidPolicy, match="unknown key `read` in `given`"):
-        check_circumstances(load(b"{read: ./a}", "t"), "t", Position("t", 1))
+        check_circumstances(load(b"{read: ./a}", "t"), Position("t", 1))
 
 
 def test_a_malformed_case_in_a_rule_is_an_error_when_the_policy_is_read() -> None:

@@ -30,7 +30,7 @@ def coverage(stack: PolicyStack, *texts: str) -> Coverage:
     items = load("".join(f"- {{{text}, expect: allow}}\n" for text in texts).encode(), "t") or load(
         b"[]", "t"
     )
-    for case in parse_cases(items, "t", Position("t", 1)):
+    for case in parse_cases(items, Position("t", 1)):
         ledger.see(ask(case, stack))
     return ledger.coverage()
 
@@ -162,7 +162,7 @@ def test_a_reason_is_told_exactly_where_a_rule_certainly_does_not_apply(
 @given(st.text())
 def test_whatever_a_name_holds_junit_is_well_formed(name: str) -> None:
     stack = PolicyStack(document_of("licet: 1\n", "root", "/p"))
-    [case] = parse_cases(load(b"- {run: true, expect: deny}", "t"), "t", Position("t", 1))
+    [case] = parse_cases(load(b"- {run: true, expect: deny}", "t"), Position("t", 1))
     object.__setattr__(case, "title", name + "x")
     tree = ElementTree.fromstring(to_junit([(name, [try_case(case, stack)])]))
     [suite] = tree

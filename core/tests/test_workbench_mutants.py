@@ -43,7 +43,7 @@ def test_a_change_is_noticed_if_a_test_fails_by_it(
 ) -> None:
     stack = stack_of(POLICY)
     items = load("".join(f"- {{{text}}}\n" for text in texts).encode() or b"[]", "t")
-    trials = [try_case(case, stack) for case in parse_cases(items, "t", Position("t", 1))]
+    trials = [try_case(case, stack) for case in parse_cases(items, Position("t", 1))]
     heard: list[None] = []
     assert [str(one) for one in unnoticed(stack, trials, lambda: heard.append(None))] == expected
     assert len(heard) == count(stack) == 4

@@ -41,7 +41,7 @@ BY_CFO = "tool: refund, args: {order: A, amount: 250}, subject: {id: a, groups: 
 
 
 def tried(stack: PolicyStack, text: str) -> Trial:
-    [case] = parse_cases(load(f"- {{{text}}}".encode(), "t"), "t", Position("t", 1))
+    [case] = parse_cases(load(f"- {{{text}}}".encode(), "t"), Position("t", 1))
     return try_case(case, stack)
 
 
@@ -260,7 +260,7 @@ def test_what_a_rule_asks_or_denies_is_at_least_asked_or_denied(
     text = f"licet: 1\nallow: [read /a, shell]\n{f'rules:{chr(10)}{lines}' if rules else ''}"
     stack = PolicyStack(document_of(text, "root", "/"))
     items = load(f"- {{{asked}, subject: {subject}, expect: allow}}".encode(), "t")
-    [case] = parse_cases(items, "t", Position("t", 1))
+    [case] = parse_cases(items, Position("t", 1))
     answer = ask(case, stack)
     hits = {hit.rule.id for hit in answer.prepared.decision.hits}
     for rule in rules_of(stack):

@@ -18,8 +18,8 @@ from typing import Any
 from licet.errors import InvalidPolicy, Position
 from licet.output import bounded
 from licet.policy.during import parse_moment
-from licet.policy.expectations import NO_LIMITS, Expectation, Wish, model, parse_expectation, wish, wishes
-from licet.policy.problems import unknown
+from licet.policy.expectations import NO_LIMITS, Expectation, Wish, parse_expectation, wish, wishes
+from licet.policy.keys import Keys
 from licet.policy.signatures import Signature, parse_tools
 from licet.policy.yaml import Fields, Items
 from licet.request import Action, Limits, Subject
@@ -83,7 +83,7 @@ class Case:
 
 
 def parse_cases(
-    items: object, file: str, where: Position, *, rule: str | None = None, given: Fields | None = None
+    items: object, where: Position, *, rule: str | None = None, given: Fields | None = None
 ) -> tuple[Case, ...]:
     """Read a list of cases in `where`; all are about `rule` if that is named.
 
@@ -98,21 +98,18 @@ def parse_cases(
             where=where,
             advice="such as `[{run: true, expect: allow}]`",
         )
-    places = (Position(file, *place) for place in items.places)
+    places = (Position(where.file, *place) for place in items.places)
     return tuple(_case(item, place, rule, given) for item, place in zip(items, places, strict=True))
 
 
 def _case(item: object, where: Position, rule: str | None, given: Fields | None) -> Case:
     if not isinstance(item, Fields):
         raise InvalidPolicy(f"expected a case, a mapping with `expect`, found `{item}`", where=where)
-    known = KEYS if rule is None else _INSIDE_RULES
-    for key in item:
-        if key not in known:
-            message = "names its rule, and is about the one it stands in" if key == "rule" else ""
-            place = Position(where.file, *item.places[key])
-            if message:
-                raise InvalidPolicy(f"this case {message}", where=place, advice="take `rule` out")
-            raise unknown(f"unknown key `{key}` in a test case", key, known, place)
+    keys = Keys(item, where)
+    if rule is not None and "rule" in item:
+        message = "this case names its rule, and is about the one it stands in"
+        raise InvalidPolicy(message, where=keys.place("rule"), advice="take `rule` out")
+    keys.only(KEYS if rule is None else _INSIDE_RULES, "a test case")
     if "expect" not in item:
         raise InvalidPolicy(
             "a test case needs `expect`",
@@ -129,13 +126,13 @@ def _case(item: object, where: Position, rule: str | None, given: Fields | None)
         call=call,
         intents=intents,
         code=code,
-        expect=parse_expectation(item["expect"], where.file, reader.place("expect"), of_rule=bool(about)),
+        expect=parse_expectation(item["expect"], reader.place("expect"), of_rule=bool(about)),
         written=item,
         **reader.circumstances(),
     )
 
 
-def check_circumstances(given: object, file: str, where: Position) -> Fields:
+def check_circumstances(given: object, where: Position) -> Fields:
     """Read the key `given` of a file of tests, which stands in `where`.
 
     Raises:
@@ -143,11 +140,9 @@ def check_circumstances(given: object, file: str, where: Position) -> Fields:
     """
     if not isinstance(given, Fields):
         raise InvalidPolicy(f"`given` is a mapping, found `{given}`", where=where)
-    for key in given:
-        if key not in CIRCUMSTANCES:
-            place = Position(file, *given.places[key])
-            raise unknown(f"unknown key `{key}` in `given`", key, CIRCUMSTANCES, place)
-    _Reader(given, where).circumstances()
+    reader = _Reader(given, where)
+    reader.only(CIRCUMSTANCES, "`given`")
+    reader.circumstances()
     return given
 
 
@@ -176,16 +171,7 @@ def _shown(value: object) -> str:
     return str(value)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """The keys of one case, each with its place."""
-
-    fields: Fields
-    where: Position
-
-    def place(self, key: str) -> Position:
-        return Position(self.where.file, *self.fields.places[key]) if key in self.fields else self.where
-
+class _Reader(Keys):
     def text(self, key: str) -> str | None:
         value = self.fields.get(key)
         if key in self.fields and (not isinstance(value, str) or not value.strip()):
@@ -248,7 +234,7 @@ class _Reader:
                 yield wish(action, target.strip(), self.place(action))
         if "shell" in self.fields:
             yield wish("shell", "", self.place("shell"))
-        yield from wishes(self.fields.get("intents"), self.where.file, self.place("intents"))
+        yield from wishes(self.fields.get("intents"), self.place("intents"))
 
     def circumstances(self) -> dict[str, Any]:
         """The fields of a case that are stated of its circumstances."""
@@ -259,15 +245,12 @@ class _Reader:
             "inputs": lambda: plain(self._mapping("inputs")),
             "tools": self._tools,
             "metadata": self._metadata,
-            "limits": lambda: self._model("limits", Limits),
+            "limits": lambda: self.model("limits", Limits),
         }
         return {key: reading() for key, reading in read.items() if key in self.fields}
 
-    def _model(self, key: str, kind: type[Any]) -> Any:
-        return model(self.fields[key], kind, self.where.file, key, self.place(key))
-
     def _subject(self) -> Subject:
-        subject: Subject = self._model("subject", Subject)
+        subject = self.model("subject", Subject)
         if "id" not in self.fields["subject"]:
             for key in ("groups", "type"):
                 if key in self.fields["subject"]:

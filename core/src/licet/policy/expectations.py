@@ -10,15 +10,13 @@ Rules this module keeps:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeVar, cast
-
-from pydantic import BaseModel, ValidationError
+from typing import Literal, cast
 
 from licet.errors import InvalidPolicy, Position
 from licet.policy.advice import nearest
+from licet.policy.keys import Keys, model
 from licet.policy.parts import Approval
 from licet.policy.patterns import Effect
-from licet.policy.problems import explain, unknown
 from licet.policy.yaml import Fields, Items
 from licet.request import Action, Limits
 
@@ -63,7 +61,7 @@ class Expectation:
     closed: tuple[Wish, ...] = ()
 
 
-def parse_expectation(value: object, file: str, where: Position, *, of_rule: bool) -> Expectation:
+def parse_expectation(value: object, where: Position, *, of_rule: bool) -> Expectation:
     """Read the key `expect`; `of_rule` says that the case is about one rule.
 
     Raises:
@@ -78,10 +76,9 @@ def parse_expectation(value: object, file: str, where: Position, *, of_rule: boo
             where=where,
             advice=f"the keys of a mapping are {', '.join(KEYS)}",
         )
-    reader = _Reader(value, file)
+    reader = _Reader(value, where)
+    reader.only(KEYS, "`expect`")
     for key in value:
-        if key not in KEYS:
-            raise unknown(f"unknown key `{key}` in `expect`", key, KEYS, reader.place(key))
         if of_rule and key in OF_THE_WHOLE:
             raise InvalidPolicy(
                 f"`{key}` is about the whole policy, and this case is about one rule",
@@ -94,8 +91,8 @@ def parse_expectation(value: object, file: str, where: Position, *, of_rule: boo
         by=reader.by(),
         limits=reader.limits(),
         demands=reader.demands(),
-        opened=wishes(value.get("opened"), file, reader.place("opened")),
-        closed=wishes(value.get("closed"), file, reader.place("closed")),
+        opened=wishes(value.get("opened"), reader.place("opened")),
+        closed=wishes(value.get("closed"), reader.place("closed")),
     )
 
 
@@ -121,7 +118,7 @@ def _refuse_without_rule(where: Position, of_rule: bool) -> None:
         )
 
 
-def wishes(value: object, file: str, where: Position) -> tuple[Wish, ...]:
+def wishes(value: object, where: Position) -> tuple[Wish, ...]:
     """Read a list of intents, each `ACTION TARGET`; None is an empty one.
 
     Raises:
@@ -133,7 +130,7 @@ def wishes(value: object, file: str, where: Position) -> tuple[Wish, ...]:
         raise InvalidPolicy(
             f"expected a list of intents, found `{value}`", where=where, advice="such as `[read ./data]`"
         )
-    places = (Position(file, *place) for place in value.places)
+    places = (Position(where.file, *place) for place in value.places)
     return tuple(_wish(item, place) for item, place in zip(value, places, strict=True))
 
 
@@ -167,17 +164,7 @@ def wish(action: Action, target: str, where: Position) -> Wish:
     return Wish(action, target, where)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """The keys of one mapping, each with its place."""
-
-    fields: Fields
-    file: str
-
-    def place(self, key: str) -> Position:
-        """Where a key stands, if it does."""
-        return Position(self.file, *self.fields.places.get(key, (0, 0)))
-
+class _Reader(Keys):
     def one_of(self, key: str, known: tuple[str, ...]) -> str | None:
         if key not in self.fields:
             return None
@@ -210,29 +197,12 @@ class _Reader:
                 where=self.place("demands"),
                 advice="such as `[{count: 2, from: [finance]}]`; `[]` demands none",
             )
-        found = []
-        for item, place in zip(value, value.places, strict=True):
-            found.append(model(item, Approval, self.file, "expect.demands", Position(self.file, *place)))
-        return tuple(found)
+        places = (Position(self.where.file, *place) for place in value.places)
+        return tuple(
+            model(item, Approval, "expect.demands", place) for item, place in zip(value, places, strict=True)
+        )
 
     def limits(self) -> Limits:
         if "limits" not in self.fields:
             return NO_LIMITS
-        return model(self.fields["limits"], Limits, self.file, "expect.limits", self.place("limits"))
-
-
-M = TypeVar("M", bound=BaseModel)
-
-
-def model(tree: object, kind: type[M], file: str, key: str, where: Position) -> M:
-    """Read `tree`, which stands under `key` in `where`, as a value of `kind`.
-
-    Raises:
-        InvalidPolicy: with the place of the first problem and what to write instead.
-    """
-    if not isinstance(tree, Fields):
-        raise InvalidPolicy(f"`{key}` is a mapping, found `{tree}`", where=where)
-    try:
-        return kind.model_validate(dict(tree))
-    except ValidationError as problem:
-        raise explain(problem, tree, file, kind, path=(key,)) from None
+        return self.model("limits", Limits, said="expect.limits")

@@ -186,7 +186,7 @@ def _rule(item: object, where: Position, entries: Entries) -> Rule:
 def _tests(item: Fields, name: str, where: Position) -> tuple[Case, ...]:
     if "tests" not in item:
         return ()
-    return parse_cases(item["tests"], where.file, _at(item, "tests", where), rule=name)
+    return parse_cases(item["tests"], _at(item, "tests", where), rule=name)
 
 
 def _entries(item: Fields, effect: Effect, where: Position, entries: Entries) -> tuple[Pattern, ...]:

@@ -172,9 +172,8 @@ class Suggester:
             return
         line = self._wanted.setdefault(intent, Line(intent, entry))
         line.count += 1
-        reason = Reason(run.log, run.run_id, want.how, want.intent.line)
         if len(line.reasons) < _MOST_REASONS:
-            line.reasons.append(reason)
+            line.reasons.append(Reason(run.log, run.run_id, want.how, want.intent.line))
 
     def _entry(self, intent: Intent) -> str | None:
         return _entry(intent, Path(self._stack.root.file).parent)

@@ -19,7 +19,7 @@ from licet.errors import InvalidPolicy, Position, UsageError, reason_of
 from licet.files import read_plain
 from licet.policy import PolicyStack
 from licet.policy.cases import Case, check_circumstances, parse_cases
-from licet.policy.problems import unknown
+from licet.policy.keys import Keys
 from licet.policy.references import PACK_PREFIX
 from licet.policy.yaml import MAX_BYTES, Fields, load
 
@@ -120,30 +120,25 @@ def read_tests(path: Path) -> TestFile:
             where=Position(file),
             advice="begin with `policy: ./licet.yaml`",
         )
-    for key in tree:
-        if key not in KEYS:
-            raise unknown(
-                f"unknown key `{key}` in a file of tests", key, KEYS, Position(file, *tree.places[key])
-            )
-    policy = _policy(tree, file, path.parent)
-    given = None
-    if "given" in tree:
-        given = check_circumstances(tree["given"], file, Position(file, *tree.places["given"]))
-    where = Position(file, *tree.places.get("tests", (1, 1)))
-    cases = parse_cases(tree.get("tests"), file, where, given=given)
+    keys = Keys(tree, Position(file, 1, 1))
+    keys.only(KEYS, "a file of tests")
+    policy = _policy(keys, path.parent)
+    given = check_circumstances(tree["given"], keys.place("given")) if "given" in tree else None
+    where = keys.place("tests")
+    cases = parse_cases(tree.get("tests"), where, given=given)
     if not cases:
         raise InvalidPolicy("this file holds no test", where=where, advice="take it out, or write one")
     return TestFile(path, policy, cases)
 
 
-def _policy(tree: Fields, file: str, beside: Path) -> str:
-    named = tree.get("policy")
+def _policy(keys: Keys, beside: Path) -> str:
+    named = keys.fields.get("policy")
     if not isinstance(named, str) or not named:
         raise InvalidPolicy(
             f"`policy` names a policy, found `{named}`"
-            if "policy" in tree
+            if "policy" in keys.fields
             else "the key `policy` is missing",
-            where=Position(file, *tree.places.get("policy", (1, 1))),
+            where=keys.place("policy"),
             advice="such as `policy: ./licet.yaml`, or `policy: licet:compute`",
         )
     return named if named.startswith(PACK_PREFIX) else os.path.normpath(beside / named)
