@@ -173,7 +173,7 @@ def _rule(item: object, where: Position, entries: Entries) -> Rule:
         where=where,
         deny=deny,
         ask=ask,
-        condition=build_condition(item, file=where.file, engine=_engine, matched=_tools((*deny, *ask))),
+        condition=build_condition(item, file=where.file, engine=_engine, calls=_only_tools((*deny, *ask))),
         limits=settings.limits,
         sandbox=settings.sandbox,
         approval=settings.approval,
@@ -237,11 +237,9 @@ def _useless(settings: _Settings) -> Iterator[tuple[str, str]]:
         yield "audit.content", "a rule can demand `digest`"
 
 
-def _tools(entries: tuple[Pattern, ...]) -> Callable[[str], bool] | None:
-    """Which tools a rule is about; None if it is about anything else, so that it can't read a call."""
-    if not entries or any(entry.action != "tool" for entry in entries):
-        return None
-    return lambda name: any(entry.covers(name) for entry in entries)
+def _only_tools(entries: tuple[Pattern, ...]) -> bool:
+    """Whether a rule is about tools and nothing else, so that it can read a call."""
+    return bool(entries) and all(entry.action == "tool" for entry in entries)
 
 
 def _engine() -> ConditionEngine:
