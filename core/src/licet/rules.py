@@ -202,6 +202,7 @@ class _Part(ABC):
 
     def __init__(self, entries: Entries, moved: Numbered) -> None:
         self.entries = entries.bound(moved) if moved else entries
+        self._votes: dict[tuple[int, ...], Vote] = {}  # by the ids of entries, which live as long
 
     def concerns(self, action: Action) -> bool:
         return self.entries.name(action)
@@ -210,12 +211,15 @@ class _Part(ABC):
         found = self.entries.covering(action, target)
         if not found:
             return self.unstated(action, target)
-        effect = max((entry.effect for entry in found), key=SEVERITY.__getitem__)
-        return self.stated(effect, [entry for entry in found if entry.effect == effect])
+        key = tuple(map(id, found))
+        if key not in self._votes:
+            effect = max((entry.effect for entry in found), key=SEVERITY.__getitem__)
+            self._votes[key] = self.stated(effect, [entry for entry in found if entry.effect == effect])
+        return self._votes[key]
 
     @abstractmethod
     def stated(self, effect: Effect, hits: list[Pattern]) -> Vote:
-        """What the strongest of its entries say, all of one effect."""
+        """What its strongest entries say, all of one effect."""
 
     def unstated(self, action: Action, target: str | None) -> Vote | None:
         return None

@@ -42,7 +42,7 @@ class Entries:
         Raises:
             InvalidPolicy: in that directory, one of them names no path that can be used.
         """
-        return tuple((number, entry.bind(workdir)) for number, entry in self.moving)
+        return tuple([(number, entry.bind(workdir)) for number, entry in self.moving])
 
     def bound(self, moved: Numbered) -> Entries:
         """These entries, with those of `moving` where they were bound to."""
@@ -63,11 +63,11 @@ class Entries:
 
     def covering(self, action: Action, target: str | None) -> list[Pattern]:
         """The entries that match all of `target`."""
-        return _in_order(one for group in self._of(action) for one in group.covering(target))
+        return _in_order([one for group in self._of(action) for one in group.covering(target)])
 
     def touching(self, action: Action, target: str) -> list[Pattern]:
         """The entries that share anything with `target`."""
-        return _in_order(one for group in self._of(action) for one in group.touching(target))
+        return _in_order([one for group in self._of(action) for one in group.touching(target)])
 
     def points(self, action: Action) -> set[str]:
         """Every target that an entry names or excepts."""
@@ -107,8 +107,10 @@ class _Group:
         return PathIndex(self.points)
 
 
-def _in_order(numbered: Iterable[tuple[int, Pattern]]) -> list[Pattern]:
-    return [entry for _, entry in sorted(numbered, key=itemgetter(0))]
+def _in_order(numbered: list[tuple[int, Pattern]]) -> list[Pattern]:
+    if len(numbered) > 1:
+        numbered.sort(key=itemgetter(0))
+    return [entry for _, entry in numbered]
 
 
 def _by_action(numbered: Iterable[tuple[int, Pattern]]) -> Mapping[Action, _Group]:
