@@ -20,6 +20,7 @@ from pydantic_core import core_schema
 
 from licet.errors import InvalidPolicy, Position
 from licet.policy.conditions import check_calls
+from licet.policy.layers import Entries
 from licet.policy.parts import DEFAULT_APPROVAL, Approval, AuditPolicy, SandboxPolicy, ScreenPolicy, Strict
 from licet.policy.patterns import Effect, Pattern, parse
 from licet.policy.problems import HIDDEN, explain, unknown
@@ -132,24 +133,14 @@ class PolicyDocument(Strict):
         return {"allow": self.allow, "ask": self.ask, "deny": self.deny}[effect]
 
     @cached_property
-    def names_workdir(self) -> bool:
-        """Whether the path word `workdir` stands in any entry."""
-        return any(entry.names_workdir for entry in self.entries)
+    def index(self) -> Entries:
+        """The entries, found by target."""
+        return Entries(self.entries)
 
     @cached_property
     def demands(self) -> Approval:
         """The approval that each asking entry of this document demands."""
         return self.approval.over(DEFAULT_APPROVAL)
-
-    def bind(self, workdir: str) -> PolicyDocument:
-        """This document with the path word `workdir` standing for a directory."""
-        if not self.names_workdir:
-            return self
-        bound = {
-            effect: tuple(entry.bind(workdir) for entry in getattr(self, effect))
-            for effect in ("allow", "ask", "deny")
-        }
-        return self.model_copy(update=bound)
 
 
 def build(tree: Any, *, file: str, base: Path) -> PolicyDocument:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pydantic import ValidationError
@@ -22,6 +23,7 @@ from licet.policy.cases import Case, parse_cases
 from licet.policy.conditions import Condition
 from licet.policy.conditions import build as build_condition
 from licet.policy.engine import ConditionEngine
+from licet.policy.layers import Entries
 from licet.policy.parts import Approval, AuditPolicy, SandboxPolicy, Strict
 from licet.policy.patterns import Effect, Pattern
 from licet.policy.problems import explain, unknown
@@ -33,7 +35,7 @@ CONDITIONS = ("if", "unless", "during")
 _SETTINGS = ("limits", "sandbox", "approval", "audit")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 
-Entries = Callable[[object, Effect], tuple[Pattern, ...]]
+ReadEntries = Callable[[object, Effect], tuple[Pattern, ...]]
 
 
 class _Settings(Strict):
@@ -73,17 +75,10 @@ class Rule:
         """Whether it is about the tool `name`."""
         return any(entry.action == "tool" and entry.covers(name) for entry in self.entries)
 
-    @property
-    def names_workdir(self) -> bool:
-        """Whether the path word `workdir` stands in it."""
-        return any(entry.names_workdir for entry in self.entries)
-
-    def bind(self, workdir: str) -> Rule:
-        """This rule with the path word `workdir` standing for a directory."""
-        if not self.names_workdir:
-            return self
-        deny, ask = (tuple(entry.bind(workdir) for entry in group) for group in (self.deny, self.ask))
-        return replace(self, deny=deny, ask=ask)
+    @cached_property
+    def index(self) -> Entries:
+        """The entries, found by target."""
+        return Entries(self.entries)
 
     def content(self) -> dict[str, Any]:
         """All of it that can decide something, in one spelling."""
@@ -99,7 +94,7 @@ class Rule:
         }
 
 
-def parse_rules(value: object, file: str, entries: Entries) -> tuple[Rule, ...]:
+def parse_rules(value: object, file: str, entries: ReadEntries) -> tuple[Rule, ...]:
     """Read the list `rules`; `entries` reads a list of entries of one effect.
 
     Raises:
@@ -139,7 +134,7 @@ def _refuse_late_settings(item: Fields, rule: Rule) -> None:
             )
 
 
-def _rule(item: object, where: Position, entries: Entries) -> Rule:
+def _rule(item: object, where: Position, entries: ReadEntries) -> Rule:
     if not isinstance(item, Fields):
         raise InvalidPolicy(f"expected a rule, a mapping that begins with `id`, found `{item}`", where=where)
     for key in item:
@@ -173,7 +168,7 @@ def _rule(item: object, where: Position, entries: Entries) -> Rule:
         where=where,
         deny=deny,
         ask=ask,
-        condition=build_condition(item, file=where.file, engine=_engine, matched=_tools((*deny, *ask))),
+        condition=build_condition(item, file=where.file, engine=_engine, calls=_only_tools((*deny, *ask))),
         limits=settings.limits,
         sandbox=settings.sandbox,
         approval=settings.approval,
@@ -189,7 +184,7 @@ def _tests(item: Fields, name: str, where: Position) -> tuple[Case, ...]:
     return parse_cases(item["tests"], where.file, _at(item, "tests", where), rule=name)
 
 
-def _entries(item: Fields, effect: Effect, where: Position, entries: Entries) -> tuple[Pattern, ...]:
+def _entries(item: Fields, effect: Effect, where: Position, entries: ReadEntries) -> tuple[Pattern, ...]:
     if effect not in item:
         return ()
     written, place = item[effect], _at(item, effect, where)
@@ -237,11 +232,9 @@ def _useless(settings: _Settings) -> Iterator[tuple[str, str]]:
         yield "audit.content", "a rule can demand `digest`"
 
 
-def _tools(entries: tuple[Pattern, ...]) -> Callable[[str], bool] | None:
-    """Which tools a rule is about; None if it is about anything else, so that it can't read a call."""
-    if not entries or any(entry.action != "tool" for entry in entries):
-        return None
-    return lambda name: any(entry.covers(name) for entry in entries)
+def _only_tools(entries: tuple[Pattern, ...]) -> bool:
+    """Whether a rule is about tools and nothing else, so that it can read a call."""
+    return bool(entries) and all(entry.action == "tool" for entry in entries)
 
 
 def _engine() -> ConditionEngine:

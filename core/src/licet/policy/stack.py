@@ -89,13 +89,6 @@ class PolicyStack:
         return any(entry.action not in ("run", "tool") for entry in self.root.allow)
 
     @cached_property
-    def names_workdir(self) -> bool:
-        """Whether the path word `workdir` stands in any document, or in a rule that applies."""
-        return any(document.names_workdir for document in self.documents) or any(
-            rule.names_workdir for rule in self.hits
-        )
-
-    @cached_property
     def limits(self) -> Limits:
         """The limit in force for each name: the root's or the default, lowered by every bound and rule."""
         names: dict[str, float | int] = {**DEFAULT_LIMITS.stated(), **self.root.limits.stated()}

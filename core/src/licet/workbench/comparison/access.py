@@ -57,9 +57,9 @@ def _demanded(vote: Vote) -> frozenset[object]:
 def access(old: PolicyStack, new: PolicyStack, base: str | None = None) -> Iterator[Change]:
     """The changes of what may be done; paths below `base` are shown relative to it."""
     before, after = (Rules.of(replace(stack, sealed=()), words.STAND_IN) for stack in (old, new))
+    documents = (*old.documents, *new.documents)
     for action in ACTIONS:
-        named = entries_of((*before.documents, *after.documents), action)
-        documents = (*old.documents, *new.documents)
+        named = [entry.bind(words.STAND_IN) for entry in entries_of(documents, action)]
         tools = {name for one in documents for name in one.tools or () if action == "tool"}
         turns = {
             target: _Turn(before.vote(Intent(action, target)), after.vote(Intent(action, target)))

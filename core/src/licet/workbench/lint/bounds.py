@@ -98,7 +98,7 @@ def _votes_subsumed(bound: PolicyDocument, others: Sequence[PolicyDocument]) -> 
     mine = Rules.of(PolicyStack(EVERYTHING, (bound,)), STAND_IN)
     theirs = Rules.of(PolicyStack(EVERYTHING, tuple(others)), STAND_IN)
     for action in ACTIONS:
-        named = entries_of((*mine.documents, *theirs.documents), action)
+        named = [entry.bind(STAND_IN) for entry in entries_of((EVERYTHING, bound, *others), action)]
         tools = {name for one in (bound, *others) for name in one.tools or () if action == "tool"}
         for sample in samples(named, action, tools):
             ours, other = (rules.vote(Intent(action, sample)) for rules in (mine, theirs))
