@@ -82,8 +82,7 @@ class Account:
     @property
     def documents(self) -> tuple[DocumentUsed, ...]:
         """Every document, the root first, those that are only rehearsed last."""
-        stack = self.stack.loaded or self.stack
-        return tuple(_documents(stack))
+        return tuple(_documents(self.stack.loaded or self.stack))
 
     @property
     def rules(self) -> tuple[RuleAnswer, ...]:

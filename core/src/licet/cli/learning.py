@@ -5,7 +5,7 @@ Rules this module keeps: a run that left no record, or did not learn, has nothin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from licet.errors import LicetError
 
@@ -33,17 +33,3 @@ def learned(runtime: Runtime, result: ExecutionResult) -> Suggestion | None:
     for run in recorded.runs(str(runtime.state_path), records):
         found.add(run)
     return found.finish()
-
-
-def document(found: Suggestion | None, policy: str) -> dict[str, Any] | None:
-    """The suggestion as `licet policy suggest --json` has it."""
-    from licet.cli.policy import suggest
-
-    return suggest.as_document(found, policy) if found is not None else None
-
-
-def show(found: Suggestion, policy: str) -> None:
-    """Say what was learned, all of it to stderr: stdout belongs to the code."""
-    from licet.cli.policy import suggest
-
-    suggest.show(found, policy, err=True)
