@@ -58,14 +58,14 @@ ASKED = st.sampled_from(ACTIONS).flatmap(
 def test_an_index_finds_what_covers_a_target(asked: tuple[Action, list[Pattern], str]) -> None:
     action, entries, target = asked
     found = EntryIndex(action, entries).covering(target)
-    assert found == tuple(one for one in entries if one.covers(target))
+    assert found == [place for place, one in enumerate(entries) if one.covers(target)]
 
 
 @given(ASKED)
 def test_an_index_finds_what_touches_a_target(asked: tuple[Action, list[Pattern], str]) -> None:
     action, entries, target = asked
     found = EntryIndex(action, entries).touching(target)
-    assert found == tuple(one for one in entries if one.touches(target))
+    assert found == [place for place, one in enumerate(entries) if one.touches(target)]
 
 
 PAIRS = st.sampled_from([*ACTIONS, "shell"]).flatmap(
@@ -118,20 +118,20 @@ def test_hosts_are_found_by_what_they_cover(targets: list, asked: object) -> Non
 def test_entries_of_other_actions_are_no_part_of_an_index() -> None:
     read, write = (parse(f"{action} /a", "deny", base="/", where=HERE) for action in ("read", "write"))
     index = EntryIndex("read", [write, read])
-    assert index.entries == index.covering("/a/b") == (read,)
+    assert (index.entries, index.covering("/a/b")) == ((read,), [0])
     assert index.first_cover(write) is None
 
 
 @pytest.mark.parametrize("action", ["shell", "run"])
 def test_without_targets_every_entry_is_found(action: Action) -> None:
     one = parse(action, "deny", base="/", where=HERE)
-    assert EntryIndex(action, [one]).covering(None) == (one,)
+    assert EntryIndex(action, [one]).covering(None) == [0]
 
 
 def test_everything_covers_a_target_that_is_not_known() -> None:
     entries = [parse(f"network {t}", "deny", base="/", where=HERE) for t in ("a.example", "any")]
-    assert EntryIndex("network", entries).covering(None) == (entries[1],)
-    assert EntryIndex("network", entries).covering(str(network("10.0.0.1:80"))) == (entries[1],)
+    assert EntryIndex("network", entries).covering(None) == [1]
+    assert EntryIndex("network", entries).covering(str(network("10.0.0.1:80"))) == [1]
 
 
 @pytest.mark.parametrize(
@@ -156,5 +156,5 @@ def test_a_look_up_does_not_look_at_every_entry(monkeypatch: pytest.MonkeyPatch)
     looked: list[Pattern] = []
     takes_out = Pattern.takes_out
     monkeypatch.setattr(Pattern, "takes_out", lambda self, t: looked.append(self) or takes_out(self, t))
-    assert index.covering("/a/7/x") == (entries[7],)
+    assert index.covering("/a/7/x") == [7]
     assert looked == [entries[7]]

@@ -9,7 +9,7 @@ from licet.errors import Position
 from licet.policy import during, leaves
 from licet.policy.cel import engine
 from licet.policy.cel.schema import CALL_VARIABLES, INTENT, MESSAGES, VARIABLES
-from licet.policy.conditions import build
+from licet.policy.conditions import build, check_calls
 from licet.policy.signatures import KINDS, parse_tools
 from licet.policy.yaml import Fields, Items, load
 
@@ -58,15 +58,11 @@ def test_every_example_compiles() -> None:
     tools = parse_tools(declared["tools"], PAGE.name, Position(PAGE.name))
     rules = [rule for tree in EXAMPLES if isinstance(tree, Items) for rule in tree]
     built = {
-        rule["id"]: build(
-            rule,
-            file=PAGE.name,
-            engine=engine,
-            tools=tools,
-            matched=tools.__contains__ if "tool" in rule.get("ask", "") else None,
-        )
+        rule["id"]: build(rule, file=PAGE.name, engine=engine, calls="tool" in rule.get("ask", ""))
         for rule in rules
     }
+    for condition in built.values():
+        check_calls(condition, tools)
     assert {name: len(condition.leaves) for name, condition in built.items()} == {
         "big-refund": 1,
         "weekend": 2,

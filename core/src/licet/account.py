@@ -12,17 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from licet.applying import traced
 from licet.decide import Decision, Rehearsal, Verdict
 from licet.enforcers import Enforcer
 from licet.policy import PolicyDocument, PolicyStack
-from licet.policy.conditions import LeafAnswer
 from licet.policy.facts import Facts
 from licet.policy.parts import Approval
 from licet.policy.rule import Rule
 from licet.policy.truth import Truth
+
+if TYPE_CHECKING:
+    from licet.policy.conditions import LeafAnswer
 
 Role = Literal["root", "bound", "managed", "dry_run"]
 Outcome = Literal["hit", "unknown", "missed", "pending"]

@@ -132,7 +132,7 @@ def _of_licet(stack: PolicyStack) -> Iterator[Enforcer]:
         )
     if any(entry.action == "tool" for document in stack.documents for entry in document.entries):
         yield Enforcer("tool", "licet", "decides each call when it is made")
-    if stack.rulebook:
+    if stack.has_rules:
         yield Enforcer("rules", "licet", "looks at them before each run, and at each call")
     kept = "nothing runs" if stack.audit_mode == "required" else "a gap is recorded"
     yield Enforcer("audit", "licet", f"without a record on disk, {kept}")

@@ -35,31 +35,6 @@ GROUP = "licet"
 T = TypeVar("T")
 
 
-def _ballots(implementation: Any, request: NormalizedRequest, decision: Decision) -> Sequence[Ballot]:
-    name = implementation.plugin_name
-    try:
-        given = {"request": request, "decision": decision}
-        answer = implementation.function(**{each: given[each] for each in implementation.argnames})
-        ballots = tuple(answer if answer is not None else ())
-        for one in ballots:
-            if not _is_ballot(one):
-                raise TypeError(f"it voted `{bounded(str(one), 200)}`, which is no ballot")
-    except (Exception, SystemExit) as problem:  # nobody knows what it would have said
-        reason = f"the decider `{name}` failed: {type(problem).__name__}: {bounded(str(problem), 500)}"
-        return (Ballot(name, "deny", reason),)
-    return tuple(replace(one, decider=name, reason=bounded(one.reason, 500)) for one in ballots)
-
-
-def _is_ballot(one: Any) -> bool:
-    """Whether it is a ballot that can be counted and recorded."""
-    return (
-        isinstance(one, Ballot)
-        and one.effect in (None, "ask", "deny")
-        and isinstance(one.reason, str)
-        and (one.policy_digest is None or isinstance(one.policy_digest, str))
-    )
-
-
 class Plugins:
     """The enabled plugins.
 
@@ -179,3 +154,28 @@ class Plugins:
                 name = implementation.plugin_name
                 self.problems.append(f"plugin `{name}` failed: {type(problem).__name__}: {problem}")
         return results
+
+
+def _ballots(implementation: Any, request: NormalizedRequest, decision: Decision) -> Sequence[Ballot]:
+    name = implementation.plugin_name
+    try:
+        given = {"request": request, "decision": decision}
+        answer = implementation.function(**{each: given[each] for each in implementation.argnames})
+        ballots = tuple(answer if answer is not None else ())
+        for one in ballots:
+            if not _is_ballot(one):
+                raise TypeError(f"it voted `{bounded(str(one), 200)}`, which is no ballot")
+    except (Exception, SystemExit) as problem:  # nobody knows what it would have said
+        reason = f"the decider `{name}` failed: {type(problem).__name__}: {bounded(str(problem), 500)}"
+        return (Ballot(name, "deny", reason),)
+    return tuple(replace(one, decider=name, reason=bounded(one.reason, 500)) for one in ballots)
+
+
+def _is_ballot(one: Any) -> bool:
+    """Whether it is a ballot that can be counted and recorded."""
+    return (
+        isinstance(one, Ballot)
+        and one.effect in (None, "ask", "deny")
+        and isinstance(one.reason, str)
+        and (one.policy_digest is None or isinstance(one.policy_digest, str))
+    )

@@ -8,15 +8,14 @@ Rules this module keeps:
 - licet's own state is never grantable;
 - a rule that applies denies or asks beside the documents, and mentions nothing: it can't allow;
 - an excepted sub-path is left out like a denied one: it masks a larger intent instead of refusing it;
-- what depends on documents alone is found out once and kept; what links on disk decide is asked anew.
+- an answer is found out once for each binding of the entries; what links on disk decide is looked at anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Self
 
 from licet import paths
 from licet.hosts import with_meets
@@ -33,7 +32,7 @@ LANGUAGE = "licet"
 """The document that `by` names for what the language itself decides."""
 
 _KEPT = 1024
-"""How many answers are kept beside those of the policy's own points."""
+"""How many answers are kept beside two for each entry."""
 
 _VERB: dict[Effect, str] = {"deny": "denies", "ask": "asks about", "allow": "allows"}
 
@@ -67,12 +66,13 @@ class Vote:
 class Rules:
     """A stack with the working directory of one run put in, and the rules that apply to that run."""
 
-    def __init__(self, stack: PolicyStack, workdir: str, moved: tuple[Numbered, ...]) -> None:
+    def __init__(self, stack: PolicyStack, moved: tuple[Numbered, ...]) -> None:
         self._stack = stack
-        self._workdir = workdir
-        parts = _parts(stack)
-        if moved:
-            parts = tuple(part.bound(entries) for part, entries in zip(parts, moved, strict=True))
+        parts = [
+            _Root(stack.root, moved[0]),
+            *map(_Bound, stack.bounds, moved[1:]),
+            *map(_Rule, stack.hits, moved[1 + len(stack.bounds) :]),
+        ]
         self._about = {action: tuple(part for part in parts if part.concerns(action)) for action in ACTIONS}
         self._seals = PathIndex(stack.sealed)
         self._points: dict[Action, frozenset[str]] = {}
@@ -85,9 +85,8 @@ class Rules:
         Raises:
             InvalidPolicy: in that directory, some entry names no path that can be used.
         """
-        if not stack.names_workdir:
-            return _rules(stack, "", ())
-        return _rules(stack, workdir, tuple(part.entries.bind(workdir) for part in _parts(stack)))
+        parts: tuple[PolicyDocument | Rule, ...] = (*stack.documents, *stack.hits)
+        return _rules(stack, tuple(part.index.bind(workdir) for part in parts))
 
     @property
     def stack(self) -> PolicyStack:
@@ -98,11 +97,6 @@ class Rules:
     def sealed(self) -> tuple[str, ...]:
         """What is never grantable."""
         return self._stack.sealed
-
-    @property
-    def documents(self) -> tuple[PolicyDocument, ...]:
-        """All documents that decide, root first."""
-        return tuple(document.bind(self._workdir) for document in self._stack.documents)
 
     def vote(self, intent: Intent) -> Vote:
         """The most severe answer of all documents and of the rules that apply."""
@@ -167,16 +161,14 @@ def includes(outer: Intent, inner: Intent) -> bool:
 
 def answer_of_root(document: PolicyDocument, intent: Intent, workdir: str) -> Vote:
     """What the entries of a root say of an intent, for a run in `workdir`."""
-    part = _root(_Same(document))
-    answer = part.bound(part.entries.bind(workdir)).answer(intent.action, intent.target)
+    answer = _Root(document, document.index.bind(workdir)).answer(intent.action, intent.target)
     assert answer is not None
     return answer
 
 
 def answer_of_rule(rule: Rule, intent: Intent, workdir: str) -> Vote | None:
     """What a rule that applies says of an intent, for a run in `workdir`; None if it is about others."""
-    part = _rule(rule)
-    return part.bound(part.entries.bind(workdir)).answer(intent.action, intent.target)
+    return _Rule(rule, rule.index.bind(workdir)).answer(intent.action, intent.target)
 
 
 def contains(action: Action, outer: str, inner: str) -> bool:
@@ -201,48 +193,51 @@ def _worst(answers: list[Vote]) -> Vote:
 
 
 @lru_cache(maxsize=256)
-def _rules(stack: PolicyStack, workdir: str, moved: tuple[Numbered, ...]) -> Rules:
-    return Rules(stack, workdir, moved)
+def _rules(stack: PolicyStack, moved: tuple[Numbered, ...]) -> Rules:
+    return Rules(stack, moved)
 
 
-@lru_cache(maxsize=256)
-def _parts(stack: PolicyStack) -> tuple[_Part, ...]:
-    return (
-        _root(_Same(stack.root)),
-        *(_bound(_Same(bound)) for bound in stack.bounds),
-        *map(_rule, stack.hits),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
+class _Part(ABC):
     """One document or rule: what it says of its own entries, and what follows where none of them covers."""
 
-    entries: Entries
-    stated: Callable[[tuple[int, ...]], Vote]
-    """The answer of entries, by number; where an entry was bound to changes nothing in it."""
-
-    def bound(self, moved: Numbered) -> Self:
-        return replace(self, entries=self.entries.bound(moved)) if moved else self
+    def __init__(self, entries: Entries, moved: Numbered) -> None:
+        self.entries = entries.bound(moved) if moved else entries
+        self._votes: dict[tuple[int, ...], Vote] = {}  # by the ids of entries, which live as long
 
     def concerns(self, action: Action) -> bool:
         return self.entries.name(action)
 
     def answer(self, action: Action, target: str | None) -> Vote | None:
         found = self.entries.covering(action, target)
-        return self.stated(found) if found else self.unstated(action, target)
+        if not found:
+            return self.unstated(action, target)
+        key = tuple(map(id, found))
+        if key not in self._votes:
+            effect = max((entry.effect for entry in found), key=SEVERITY.__getitem__)
+            self._votes[key] = self.stated(effect, [entry for entry in found if entry.effect == effect])
+        return self._votes[key]
+
+    @abstractmethod
+    def stated(self, effect: Effect, hits: list[Pattern]) -> Vote:
+        """What its strongest entries say, all of one effect."""
 
     def unstated(self, action: Action, target: str | None) -> Vote | None:
         return None
 
     def closes(self, action: Action) -> bool:
         """Whether an entry denies whatever target there is."""
-        return any(self.entries[number].effect == "deny" for number in self.entries.covering(action, None))
+        return any(entry.effect == "deny" for entry in self.entries.covering(action, None))
 
 
-@dataclass(frozen=True, eq=False)
 class _Document(_Part):
-    document: PolicyDocument
+    def __init__(self, document: PolicyDocument, moved: Numbered) -> None:
+        super().__init__(document.index, moved)
+        self.document = document
+
+    def stated(self, effect: Effect, hits: list[Pattern]) -> Vote:
+        by = tuple(map(by_entry, hits))
+        demands = (self.document.demands,) if effect == "ask" else ()
+        return Vote(effect, by, f"{by[0]} {_VERB[effect]} it", demands)
 
     def omitted(self, action: Action, target: str | None, reason: str) -> Vote:
         touching = self.entries.touching(action, target) if target else ()
@@ -284,58 +279,13 @@ class _Bound(_Document):
         return self.document.name or self.document.file
 
 
-class _Same:
-    """A document that is equal to itself alone, so that what is kept of it costs no comparison."""
+class _Rule(_Part):
+    def __init__(self, rule: Rule, moved: Numbered) -> None:
+        super().__init__(rule.index, moved)
+        self._rule = rule
 
-    __slots__ = ("document",)
-
-    def __init__(self, document: PolicyDocument) -> None:
-        self.document = document
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.document is other.document
-
-    def __hash__(self) -> int:
-        return id(self.document)
-
-
-@lru_cache(maxsize=256)
-def _root(same: _Same) -> _Root:
-    return _Root(*_entries_of(same.document), same.document)
-
-
-@lru_cache(maxsize=256)
-def _bound(same: _Same) -> _Bound:
-    return _Bound(*_entries_of(same.document), same.document)
-
-
-def _entries_of(document: PolicyDocument) -> tuple[Entries, Callable[[tuple[int, ...]], Vote]]:
-    entries = Entries(document.entries)
-
-    @lru_cache(_KEPT + len(entries))
-    def stated(numbers: tuple[int, ...]) -> Vote:
-        effect, hits = _strongest([entries[number] for number in numbers])
-        by = tuple(map(by_entry, hits))
-        demands = (document.demands,) if effect == "ask" else ()
-        return Vote(effect, by, f"{by[0]} {_VERB[effect]} it", demands)
-
-    return entries, stated
-
-
-@lru_cache(maxsize=4096)
-def _rule(rule: Rule) -> _Part:
-    entries = Entries(rule.entries)
-
-    @lru_cache(_KEPT + len(entries))
-    def stated(numbers: tuple[int, ...]) -> Vote:
-        effect, _ = _strongest([entries[number] for number in numbers])
+    def stated(self, effect: Effect, hits: list[Pattern]) -> Vote:
+        rule = self._rule
         by = By(rule.where.file, rule.where.line, rule.id)
         demands = (rule.approval,) if effect == "ask" and rule.approval else ()
         return Vote(effect, (by,), f"the rule `{rule.id}` ({by}) {_VERB[effect]} it", demands)
-
-    return _Part(entries, stated)
-
-
-def _strongest(entries: Sequence[Pattern]) -> tuple[Effect, list[Pattern]]:
-    effect = max((entry.effect for entry in entries), key=SEVERITY.__getitem__)
-    return effect, [entry for entry in entries if entry.effect == effect]

@@ -16,7 +16,7 @@ from licet.policy.cel import MAX_LENGTH, CelText, engine
 from licet.policy.cel.schema import environment
 from licet.policy.cel.values import MAX_ITEMS, MAX_TEXT
 from licet.policy.conditions import Condition, build, check_calls
-from licet.policy.engine import Scope, TextPlace
+from licet.policy.engine import TextPlace
 from licet.policy.facts import CallFacts, Facts, RequestFacts
 from licet.policy.signatures import Parameter, Signature, Type, of_callable, parse_tools
 from licet.policy.truth import Truth
@@ -54,12 +54,14 @@ REQUEST = RequestFacts(
 
 
 def compiled(text: str, tools: Mapping[str, Signature] | None = TOOLS) -> CelText:
-    scope = Scope() if tools is None else Scope(True, tools)
-    return engine().compile(text, TextPlace("p.yaml", 1, 1), scope)
+    found = engine().compile(text, TextPlace("p.yaml", 1, 1), calls=tools is not None)
+    for tool, signature in (tools or {}).items():
+        found.check(tool, signature)
+    return found
 
 
 def ask(text: str, subject: Subject = ANN, /, **args: Any) -> tuple[Truth, str]:
-    facts = Facts(subject, NOON, REQUEST, call=CallFacts("refund", args))
+    facts = Facts(subject, NOON, REQUEST, call=CallFacts("refund", args, REFUND))
     return compiled(text).evaluate(facts)
 
 
@@ -311,7 +313,7 @@ READING = [
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(sorted(REFUND.types)), ANYTHING), st.sampled_from(READING))
 def test_whatever_a_call_holds_there_is_an_answer_or_a_reason(args: dict[str, Any], text: CelText) -> None:
-    truth, why = text.evaluate(Facts(ANN, NOON, call=CallFacts("refund", args)))
+    truth, why = text.evaluate(Facts(ANN, NOON, call=CallFacts("refund", args, REFUND)))
     assert (truth is Truth.unknown) is bool(why)
 
 
@@ -392,7 +394,7 @@ COMPARISONS = {sign: compiled(f"args.a {sign} args.b", {"t": TWO}) for sign in R
 @example(Decimal("0.1"), 0.1, "==")
 @example(9007199254740993, 9007199254740992.0, ">")
 def test_comparing_any_two_numbers_is_exact(a: Any, b: Any, sign: str) -> None:
-    facts = Facts(ANN, NOON, call=CallFacts("t", {"a": a, "b": b}))
+    facts = Facts(ANN, NOON, call=CallFacts("t", {"a": a, "b": b}, TWO))
     expected = RELATIONS[sign](exact(a, b), exact(b, a))
     assert COMPARISONS[sign].evaluate(facts) == (Truth.true if expected else Truth.false, "")
 
@@ -542,26 +544,20 @@ def test_nothing_of_a_call_is_known_before_it() -> None:
     assert not compiled("subject.id == 'ann'").reads_call
 
 
-def refund_of(text: str, tools: Mapping[str, Signature]) -> Condition:
-    return build(
-        load(f"if: {text}".encode(), "p.yaml"),
-        file="p.yaml",
-        engine=engine,
-        tools=tools,
-        matched=lambda name: name.startswith("refund"),
-    )
+def refund_of(text: str) -> Condition:
+    return build(load(f"if: {text}".encode(), "p.yaml"), file="p.yaml", engine=engine, calls=True)
 
 
 def test_a_tool_that_only_python_knows_is_checked_when_it_is_known() -> None:
     def refund(order: str, amount: Decimal) -> None: ...
 
     signature = of_callable(refund)
-    built = refund_of("args.amount > 100", {})
+    built = refund_of("args.amount > 100")
     check_calls(built, {"refund": signature})
     call = CallFacts("refund", {"amount": Decimal(250)}, signature)
     assert built.truth(Facts(ANN, NOON, call=call)) is Truth.true
     with pytest.raises(InvalidPolicy) as problem:
-        check_calls(refund_of("args.amout > 100", {}), {"refund": signature})
+        check_calls(refund_of("args.amout > 100"), {"refund": signature})
     assert (str(problem.value), problem.value.advice) == (
         "p.yaml:1:9: for the tool `refund`: `amout` is no field of `args`",
         "did you mean `amount`?",
@@ -569,7 +565,7 @@ def test_a_tool_that_only_python_knows_is_checked_when_it_is_known() -> None:
 
 
 def test_a_call_that_nobody_described_or_that_does_not_fit_is_unknown() -> None:
-    built = refund_of("args.amout > 100", {})
+    built = refund_of("args.amout > 100")
     answer = built.trace(Facts(ANN, NOON, call=CallFacts("refund", {"amount": 1})))[0]
     assert (answer.truth, answer.why) == (Truth.unknown, "nobody declared what the tool `refund` takes")
     call = CallFacts("refund", {"amount": 1}, REFUND)
@@ -578,11 +574,6 @@ def test_a_call_that_nobody_described_or_that_does_not_fit_is_unknown() -> None:
         Truth.unknown,
         "for the tool `refund`: `amout` is no field of `args`",
     )
-
-
-def test_what_a_policy_declares_wins_over_python() -> None:
-    call = CallFacts("refund", {"amount": Decimal("100.5")}, Signature((Parameter("amount", Type("int")),)))
-    assert refund_of("args.amount > 100", TOOLS).truth(Facts(ANN, NOON, call=call)) is Truth.true
 
 
 def test_all_texts_of_a_request_share_its_variables() -> None:
@@ -636,7 +627,7 @@ def test_without_the_library_a_text_is_refused_with_advice(monkeypatch: pytest.M
     engine.cache_clear()
     try:
         with pytest.raises(InvalidPolicy) as problem:
-            refund_of("args.amount > 100", TOOLS)
+            refund_of("args.amount > 100")
     finally:
         engine.cache_clear()
     assert (str(problem.value), problem.value.advice) == (
@@ -720,7 +711,9 @@ ARGUMENTS = st.fixed_dictionaries(
 @settings(deadline=None)
 @given(EXPRESSIONS, ARGUMENTS)
 def test_another_implementation_agrees(text: str, args: dict[str, Any]) -> None:
-    truth, _ = compiled(text, ORACLE_TOOL).evaluate(Facts(ANN, NOON, call=CallFacts("t", args)))
+    truth, _ = compiled(text, ORACLE_TOOL).evaluate(
+        Facts(ANN, NOON, call=CallFacts("t", args, ORACLE_TOOL["t"]))
+    )
     try:
         expected: Any = oracle.evaluate(text, {"args": args})
     except Exception:

@@ -1,6 +1,5 @@
 """`if`, `during` and `unless` together: grammar, places, what is unknown, and what an index may use."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -9,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from licet.errors import InvalidPolicy
-from licet.policy.conditions import ALWAYS, Condition, build
-from licet.policy.engine import Scope, TextPlace
+from licet.policy.conditions import Condition, build
+from licet.policy.engine import TextPlace
 from licet.policy.facts import Facts
 from licet.policy.leaves import index_words
 from licet.policy.signatures import Signature
@@ -53,10 +52,10 @@ class Engine:
     """Compiles every text, and keeps where it stands and what it may read."""
 
     asked: list[str] = field(default_factory=list)
-    compiled: list[tuple[str, TextPlace, Scope]] = field(default_factory=list)
+    compiled: list[tuple[str, TextPlace, bool]] = field(default_factory=list)
 
-    def compile(self, text: str, place: TextPlace, scope: Scope) -> Said:
-        self.compiled.append((text, place, scope))
+    def compile(self, text: str, place: TextPlace, *, calls: bool) -> Said:
+        self.compiled.append((text, place, calls))
         return Said(text, self.asked)
 
 
@@ -213,9 +212,10 @@ def test_the_truth_reads_no_further_than_it_must() -> None:
 
 
 def test_a_rule_without_conditions_always_applies() -> None:
-    assert condition("deny: run") == ALWAYS
-    assert ALWAYS.truth(Facts(Subject(), NOON)) is Truth.true
-    assert (ALWAYS.trace(Facts(Subject(), NOON)), ALWAYS.reads_args) == ((), False)
+    always = condition("deny: run")
+    assert always == Condition()
+    assert always.truth(Facts(Subject(), NOON)) is Truth.true
+    assert (always.trace(Facts(Subject(), NOON)), always.reads_args) == ((), False)
 
 
 def test_what_is_known_only_in_a_call_is_told() -> None:
@@ -241,26 +241,11 @@ def test_a_missing_engine_is_an_error_at_the_text() -> None:
     assert (str(problem.value), problem.value.advice) == ("p.yaml:2:9: no language for texts", "install it")
 
 
-TOOLS = {"refund": Signature(), "refund_all": Signature(), "find": Signature()}
-
-
-@pytest.mark.parametrize(
-    ("matched", "scope"),
-    [
-        (None, Scope()),
-        (
-            lambda name: name.startswith("refund"),
-            Scope(True, {"refund": Signature(), "refund_all": Signature()}),
-        ),
-        (lambda name: name == "other", Scope(True, {})),
-    ],
-)
-def test_a_text_may_read_the_calls_of_what_the_rule_matches(
-    matched: Callable[[str], bool] | None, scope: Scope
-) -> None:
+@pytest.mark.parametrize("calls", [False, True])
+def test_a_text_may_read_calls_where_the_rule_is_about_tools(calls: bool) -> None:
     engine = Engine()
-    condition("if: yes", engine, tools=TOOLS, matched=matched)
-    assert engine.compiled == [("yes", TextPlace("p.yaml", 1, 5), scope)]
+    condition("if: yes", engine, calls=calls)
+    assert engine.compiled == [("yes", TextPlace("p.yaml", 1, 5), calls)]
 
 
 @pytest.mark.parametrize(

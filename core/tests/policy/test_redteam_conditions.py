@@ -7,7 +7,7 @@ import pytest
 from licet.errors import InvalidPolicy
 from licet.policy.cel import CelText, engine
 from licet.policy.cel.growth import MOST_NESTED
-from licet.policy.engine import Scope, TextPlace
+from licet.policy.engine import TextPlace
 from licet.policy.facts import CallFacts, Facts, RequestFacts
 from licet.policy.signatures import Parameter, Signature, Type
 from licet.policy.truth import Truth
@@ -24,7 +24,9 @@ TAKES = Signature(
 
 
 def compiled(text: str) -> CelText:
-    return engine().compile(text, TextPlace("p.yaml", 1, 1), Scope(True, {"t": TAKES}))
+    found = engine().compile(text, TextPlace("p.yaml", 1, 1), calls=True)
+    found.check("t", TAKES)
+    return found
 
 
 def truth(text: str, /, **args: object) -> Truth:
@@ -34,7 +36,9 @@ def truth(text: str, /, **args: object) -> Truth:
         limits=Limits(memory=1 << 20),
         intents=tuple(Intent("read", f"/d/{number}") for number in range(900)),
     )
-    facts = Facts(Subject(id="ann"), datetime(2026, 3, 4, tzinfo=UTC), request, call=CallFacts("t", args))
+    facts = Facts(
+        Subject(id="ann"), datetime(2026, 3, 4, tzinfo=UTC), request, call=CallFacts("t", args, TAKES)
+    )
     return compiled(text).evaluate(facts)[0]
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from licet.errors import InvalidPolicy, Position
 from licet.policy.during import parse_during
-from licet.policy.engine import ConditionEngine, Scope, TextPlace
+from licet.policy.engine import ConditionEngine, TextPlace
 from licet.policy.facts import Facts
 from licet.policy.leaves import DuringTest, KeyTest, Test, TextTest, parse_key
 from licet.policy.signatures import Signature
@@ -102,40 +102,22 @@ class Condition:
         )
 
 
-def _as_written(value: object) -> str:
-    """A value as a policy says it, so that a text that reads like a number is told from one."""
-    if isinstance(value, str):
-        return value if resolved(value) is value else f"'{value}'"
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-ALWAYS = Condition()
-"""The condition of a rule that states none."""
+_Found = tuple[Clause, str, Position, Test]
 
 
 def build(
-    rule: Fields,
-    *,
-    file: str,
-    engine: Callable[[], ConditionEngine],
-    tools: Mapping[str, Signature] | None = None,
-    matched: Callable[[str], bool] | None = None,
+    rule: Fields, *, file: str, engine: Callable[[], ConditionEngine], calls: bool = False
 ) -> Condition:
     """Read the keys `if`, `during` and `unless` of a rule.
 
-    `engine` makes the language of texts, and is called only if the rule has one. `tools` are the tools that
-    the policy declares; `matched` says of the name of a tool whether the rule is about it, and is None for a
-    rule that is about anything else, and so may not read calls.
+    `engine` makes the language of texts, and is called only if the rule has one. `calls` says that the rule
+    is about nothing but tools, and so may read their calls; `check_calls` then looks at what each tool takes.
 
     Raises:
         InvalidPolicy: with the place of the first problem and what to write instead.
     """
-    scope = Scope()
-    if matched is not None:
-        chosen = {name: signature for name, signature in (tools or {}).items() if matched(name)}
-        scope = Scope(True, chosen)
-    builder = _Builder(file, engine, scope)
-    found: list[tuple[Clause, str, Position, Test]] = []
+    builder = _Builder(file, engine, calls)
+    found: list[_Found] = []
     for clause in CLAUSES:
         if clause in rule:
             found += builder.clause(clause, rule)
@@ -143,14 +125,11 @@ def build(
     return Condition(leaves, tuple(one[3] for one in found))
 
 
-_Found = tuple[Clause, str, Position, Test]
-
-
 @dataclass(frozen=True, slots=True)
 class _Builder:
     file: str
     engine: Callable[[], ConditionEngine]
-    scope: Scope
+    calls: bool
 
     def clause(self, clause: Clause, rule: Fields) -> Iterator[_Found]:
         value, where = rule[clause], Position(self.file, *rule.places[clause])
@@ -193,7 +172,7 @@ class _Builder:
     def _text(self, clause: Clause, text: str, place: TextPlace) -> _Found:
         if not text.strip():
             raise InvalidPolicy(f"`{clause}` is an empty text", where=place.start)
-        return clause, text, place.start, TextTest(self._engine(place).compile(text, place, self.scope))
+        return clause, text, place.start, TextTest(self._engine(place).compile(text, place, calls=self.calls))
 
     def _engine(self, place: TextPlace) -> ConditionEngine:
         try:
@@ -202,10 +181,15 @@ class _Builder:
             raise InvalidPolicy(problem.message, advice=problem.advice, where=place.start) from None
 
 
-def check_calls(condition: Condition, signatures: Mapping[str, Signature]) -> None:
-    """Check what a condition reads of calls against tools that only Python knows.
+def _as_written(value: object) -> str:
+    """A value as a policy says it, so that a text that reads like a number is told from one."""
+    if isinstance(value, str):
+        return value if resolved(value) is value else f"'{value}'"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
-    `signatures` are those of the tools that the rule matches and the policy does not declare.
+
+def check_calls(condition: Condition, signatures: Mapping[str, Signature]) -> None:
+    """Check what a condition reads of calls against `signatures` of tools that its rule matches.
 
     Raises:
         InvalidPolicy: the condition does not fit one of them; with the place inside the text.

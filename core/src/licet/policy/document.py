@@ -19,12 +19,12 @@ from pydantic import BaseModel, Field, GetPydanticSchema, ValidationError, Valid
 from pydantic_core import core_schema
 
 from licet.errors import InvalidPolicy, Position
-from licet.policy.conditions import check_calls
+from licet.policy.layers import Entries
 from licet.policy.parts import DEFAULT_APPROVAL, Approval, AuditPolicy, SandboxPolicy, ScreenPolicy, Strict
 from licet.policy.patterns import Effect, Pattern, parse
 from licet.policy.problems import HIDDEN, explain, unknown
 from licet.policy.references import PACK_PREFIX, Reference, reference
-from licet.policy.rule import Rule, parse_rules, refuse_repetition
+from licet.policy.rule import Rule, refuse_repetition
 from licet.policy.signatures import Signature, parse_tools
 from licet.policy.yaml import Fields, Items
 from licet.request import Limits
@@ -82,6 +82,8 @@ class PolicyDocument(Strict):
     @field_validator("rules", mode="before")
     @classmethod
     def _rules(cls, value: object, info: ValidationInfo) -> tuple[Rule, ...]:
+        from licet.policy.rule_reader import parse_rules  # conditions cost a run without rules nothing
+
         context = _context(info)
         return parse_rules(value, context.file, context.entries)
 
@@ -132,24 +134,14 @@ class PolicyDocument(Strict):
         return {"allow": self.allow, "ask": self.ask, "deny": self.deny}[effect]
 
     @cached_property
-    def names_workdir(self) -> bool:
-        """Whether the path word `workdir` stands in any entry."""
-        return any(entry.names_workdir for entry in self.entries)
+    def index(self) -> Entries:
+        """The entries, found by target."""
+        return Entries(self.entries)
 
     @cached_property
     def demands(self) -> Approval:
         """The approval that each asking entry of this document demands."""
         return self.approval.over(DEFAULT_APPROVAL)
-
-    def bind(self, workdir: str) -> PolicyDocument:
-        """This document with the path word `workdir` standing for a directory."""
-        if not self.names_workdir:
-            return self
-        bound = {
-            effect: tuple(entry.bind(workdir) for entry in getattr(self, effect))
-            for effect in ("allow", "ask", "deny")
-        }
-        return self.model_copy(update=bound)
 
 
 def build(tree: Any, *, file: str, base: Path) -> PolicyDocument:
@@ -200,6 +192,8 @@ def settled(document: PolicyDocument) -> PolicyDocument:
 
 
 def _settled(rule: Rule, document: PolicyDocument) -> Rule:
+    from licet.policy.conditions import check_calls
+
     declared = document.tools or {}
     check_calls(rule.condition, {name: declared[name] for name in declared if rule.matches_tool(name)})
     if rule.approval is None and not rule.ask:

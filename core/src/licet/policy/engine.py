@@ -8,7 +8,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -47,17 +47,6 @@ class TextPlace:
         return Position(self.file, self.line, self.column + column - 1 + shift)
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What a text may read beyond the request: nothing more, or the call of a tool.
-
-    `calls` says that the rule is about tools. `signatures` are those of the declared tools it matches.
-    """
-
-    calls: bool = False
-    signatures: Mapping[str, Signature] | None = None
-
-
 class Compiled(Protocol):
     """A text, ready to be asked."""
 
@@ -73,7 +62,7 @@ class Compiled(Protocol):
         """Its truth, and for what is unknown, why; worked out once for the same facts."""
 
     def check(self, tool: str, signature: Signature) -> None:
-        """Check it against the signature of one more tool.
+        """Check it against the signature of a tool.
 
         Raises:
             InvalidPolicy: it does not fit; with the place inside the text.
@@ -83,8 +72,8 @@ class Compiled(Protocol):
 class ConditionEngine(Protocol):
     """A language for conditions."""
 
-    def compile(self, text: str, place: TextPlace, scope: Scope) -> Compiled:
-        """Read and type-check a text.
+    def compile(self, text: str, place: TextPlace, *, calls: bool) -> Compiled:
+        """Read and type-check a text; with `calls`, it may read the call of a tool beside the request.
 
         Raises:
             InvalidPolicy: it is no condition; with the place inside the text.

@@ -46,8 +46,8 @@ class RequestFacts:
 class CallFacts:
     """One call of a tool, its arguments by the name of the parameter.
 
-    `signature` is what the tool's Python signature says. It counts only where the policy declares none; a
-    call of a tool that neither knows has no arguments that a condition could read.
+    `signature` is what the policy, or else Python, says that the tool takes; a call of a tool that neither
+    knows has no arguments that a condition could read.
     """
 
     tool: str

@@ -127,15 +127,7 @@ class EntryIndex:
         """All of them, in the order they were given."""
         return self._entries
 
-    def covering(self, target: str | None) -> tuple[Pattern, ...]:
-        """The entries that match all of `target`."""
-        return tuple(self._entries[place] for place in self.covering_places(target))
-
-    def touching(self, target: str) -> tuple[Pattern, ...]:
-        """The entries that share anything with `target`."""
-        return tuple(self._entries[place] for place in self.touching_places(target))
-
-    def covering_places(self, target: str | None) -> list[int]:
+    def covering(self, target: str | None) -> list[int]:
         """The places of the entries that match all of `target`."""
         if target is None or self._action not in _NESTED:
             return [place for place in self._around(target) if self._entries[place].covers(target)]
@@ -148,7 +140,7 @@ class EntryIndex:
         """How many targets and exceptions have to be looked at to say what covers `target`."""
         return sum(1 + len(self._entries[place].excepts) for place in self._around(target))
 
-    def touching_places(self, target: str) -> list[int]:
+    def touching(self, target: str) -> list[int]:
         """The places of the entries that share anything with `target`."""
         return [place for place in self._near(target) if self._entries[place].touches(target)]
 
@@ -238,7 +230,7 @@ def closing(deny: Sequence[Pattern], open_ones: Sequence[Pattern]) -> Callable[[
         if denied[entry.action].first_cover(entry) is not None:
             return True
         mine = mentioned[entry.action]
-        return bool(mine.entries) and entry.target is not None and not mine.touching_places(entry.target)
+        return bool(mine.entries) and entry.target is not None and not mine.touching(entry.target)
 
     return closes
 

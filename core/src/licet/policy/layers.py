@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from functools import cached_property
+from operator import itemgetter
 
 from licet.policy.index import EntryIndex, PathIndex
 from licet.policy.patterns import Pattern
@@ -27,9 +29,9 @@ class Entries:
 
     def __init__(self, entries: Iterable[Pattern]) -> None:
         numbered = tuple(enumerate(entries))
-        self._given = tuple(entry for _, entry in numbered)
-        self._named = frozenset(entry.action for entry in self._given)
-        self._mentioned = frozenset(entry.action for entry in self._given if entry.effect != "deny")
+        self._count = len(numbered)
+        self._named = frozenset(entry.action for _, entry in numbered)
+        self._mentioned = frozenset(entry.action for _, entry in numbered if entry.effect != "deny")
         still = (one for one in numbered if not one[1].names_workdir)
         self._layers: tuple[Mapping[Action, _Group], ...] = (_by_action(still),)
         self.moving: Numbered = tuple(one for one in numbered if one[1].names_workdir)
@@ -40,20 +42,16 @@ class Entries:
         Raises:
             InvalidPolicy: in that directory, one of them names no path that can be used.
         """
-        return tuple((number, entry.bind(workdir)) for number, entry in self.moving)
+        return tuple([(number, entry.bind(workdir)) for number, entry in self.moving])
 
     def bound(self, moved: Numbered) -> Entries:
         """These entries, with those of `moving` where they were bound to."""
-        here = Entries.__new__(Entries)
-        here._given, here._named, here._mentioned = self._given, self._named, self._mentioned
+        here = copy(self)
         here._layers, here.moving = (*self._layers, _by_action(moved)), ()
         return here
 
     def __len__(self) -> int:
-        return len(self._given)
-
-    def __getitem__(self, number: int) -> Pattern:
-        return self._given[number]
+        return self._count
 
     def name(self, action: Action) -> bool:
         """Whether any of them is about `action`."""
@@ -63,17 +61,13 @@ class Entries:
         """Whether anything of `action` is allowed or asked about."""
         return action in self._mentioned
 
-    def covering(self, action: Action, target: str | None) -> tuple[int, ...]:
-        """The numbers of the entries that match all of `target`."""
-        if len(self._layers) == 1:
-            group = self._layers[0].get(action)
-            return () if group is None else group.covering(target)
-        return tuple(sorted(number for group in self._of(action) for number in group.covering(target)))
+    def covering(self, action: Action, target: str | None) -> list[Pattern]:
+        """The entries that match all of `target`."""
+        return _in_order([one for group in self._of(action) for one in group.covering(target)])
 
     def touching(self, action: Action, target: str) -> list[Pattern]:
         """The entries that share anything with `target`."""
-        found = [one for group in self._of(action) for one in group.touching(target)]
-        return [entry for _, entry in sorted(found, key=lambda one: one[0])]
+        return _in_order([one for group in self._of(action) for one in group.touching(target)])
 
     def points(self, action: Action) -> set[str]:
         """Every target that an entry names or excepts."""
@@ -81,8 +75,6 @@ class Entries:
 
     def points_inside(self, action: Action, path: str) -> set[str]:
         """Those of `points` that lie inside `path`, and are not it."""
-        if len(self._layers) == 1 and action in self._layers[0]:
-            return self._layers[0][action].points_inside(path)
         return {point for group in self._of(action) for point in group.points_inside(path)}
 
     def _of(self, action: Action) -> list[_Group]:
@@ -93,16 +85,14 @@ class _Group:
     """Entries of one action whose targets are known."""
 
     def __init__(self, action: Action, numbered: Numbered) -> None:
-        self._numbers = tuple(number for number, _ in numbered)
+        self._numbered = numbered
         self._index = EntryIndex(action, [entry for _, entry in numbered])
 
-    def covering(self, target: str | None) -> tuple[int, ...]:
-        numbers = self._numbers
-        return tuple([numbers[place] for place in self._index.covering_places(target)])
+    def covering(self, target: str | None) -> Iterator[tuple[int, Pattern]]:
+        return map(self._numbered.__getitem__, self._index.covering(target))
 
     def touching(self, target: str) -> Iterator[tuple[int, Pattern]]:
-        places = self._index.touching_places(target)
-        return ((self._numbers[place], self._index.entries[place]) for place in places)
+        return map(self._numbered.__getitem__, self._index.touching(target))
 
     @cached_property
     def points(self) -> tuple[str, ...]:
@@ -115,6 +105,12 @@ class _Group:
     @cached_property
     def _paths(self) -> PathIndex:
         return PathIndex(self.points)
+
+
+def _in_order(numbered: list[tuple[int, Pattern]]) -> list[Pattern]:
+    if len(numbered) > 1:
+        numbered.sort(key=itemgetter(0))
+    return [entry for _, entry in numbered]
 
 
 def _by_action(numbered: Iterable[tuple[int, Pattern]]) -> Mapping[Action, _Group]:

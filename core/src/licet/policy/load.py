@@ -364,7 +364,7 @@ def _way_out(cover: Pattern, entry: Pattern) -> str:
 def _warnings(root: PolicyDocument, bounds: Iterable[PolicyDocument]) -> Iterator[str]:
     """The entries of the root that a bound makes useless; where `workdir` decides, only a run can tell."""
     for bound in bounds:
-        if bound.names_workdir:
+        if bound.index.moving:
             continue
         closes = closing(bound.deny, (*bound.allow, *bound.ask))
         for entry in (*root.ask, *root.allow):

@@ -9,7 +9,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -24,6 +24,13 @@ class Strict(BaseModel):
     """A frozen value that knows its keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    def __copy__(self) -> Self:
+        """A copy without what was derived, since `model_copy` may change what it was derived from."""
+        copied = super().__copy__()
+        for name in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[name]
+        return copied
 
 
 class ScreenModules(Strict):

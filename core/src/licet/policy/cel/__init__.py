@@ -27,7 +27,7 @@ from licet.policy.cel.growth import refuse_growth
 from licet.policy.cel.schema import environment
 from licet.policy.cel.values import decimal_class, order
 from licet.policy.during import OF_THE_HOST, zone_advice
-from licet.policy.engine import Scope, TextPlace
+from licet.policy.engine import TextPlace
 from licet.policy.facts import Facts
 from licet.policy.signatures import Signature
 from licet.policy.truth import Truth, certain
@@ -78,8 +78,8 @@ class CelEngine:
         )
         self._literals = _Literals(library)
 
-    def compile(self, text: str, place: TextPlace, scope: Scope) -> CelText:
-        """Read and type-check a text.
+    def compile(self, text: str, place: TextPlace, *, calls: bool) -> CelText:
+        """Read and type-check a text; with `calls`, it may read the call of a tool beside the request.
 
         Raises:
             InvalidPolicy: it is no condition; with the place inside the text.
@@ -90,15 +90,12 @@ class CelEngine:
                 where=place.start,
                 advice="split it into a list of shorter texts",
             )
-        parsed, reads = self._check(text, place, scope.calls, None, "")
+        parsed, reads = self._check(text, place, calls, None, "")
         reads_args = _reads_args(reads)
-        declared = scope.signatures or {}
         form = tree.write(parsed)
-        compiled = CelText(self, text, place, declared, reads_args or "tool" in reads, reads_args, form)
+        compiled = CelText(self, text, place, reads_args or "tool" in reads, reads_args, form)
         if not reads_args:
             compiled.programs[None] = self._program(form, reads)
-        for tool, signature in declared.items():
-            compiled.check(tool, signature)
         return compiled
 
     def program(self, text: str, place: TextPlace, signature: Signature, tool: str) -> Any:
@@ -182,12 +179,11 @@ def _reads_args(reads: set[str]) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CelText:
-    """A compiled text. `declared` are the signatures that the policy states for tools it matches."""
+    """A compiled text, with a program for each signature that it was checked against."""
 
     engine: CelEngine
     text: str
     place: TextPlace
-    declared: Mapping[str, Signature]
     reads_call: bool
     reads_args: bool
     form: bytes
@@ -214,7 +210,7 @@ class CelText:
         if self.reads_call and facts.call is None:
             return Truth.unknown, "it is not known before a tool is called"
         if self.reads_args and facts.call is not None:
-            signature = self.declared.get(facts.call.tool, facts.call.signature)
+            signature = facts.call.signature
             if signature is None:
                 return Truth.unknown, f"nobody declared what the tool `{facts.call.tool}` takes"
             try:

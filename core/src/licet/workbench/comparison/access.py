@@ -57,10 +57,11 @@ def _demanded(vote: Vote) -> frozenset[object]:
 def access(old: PolicyStack, new: PolicyStack, base: str | None = None) -> Iterator[Change]:
     """The changes of what may be done; paths below `base` are shown relative to it."""
     before, after = (Rules.of(replace(stack, sealed=()), words.STAND_IN) for stack in (old, new))
+    documents = (*old.documents, *new.documents)
     for action in ACTIONS:
         turns = {
             target: _Turn(before.vote(Intent(action, target)), after.vote(Intent(action, target)))
-            for target in samples((*old.documents, *new.documents), action)
+            for target in samples(documents, action)
         }
         for target, turn in turns.items():
             if turn.changed and not _told_around(action, target, turns):

@@ -25,7 +25,7 @@ from licet.policy.leaves import KEYS as CONDITION_KEYS
 from licet.policy.leaves import PROPERTY
 from licet.policy.parts import Approval, AuditPolicy, SandboxPolicy, ScreenModules, ScreenPolicy
 from licet.policy.problems import HIDDEN
-from licet.policy.rule import KEYS as RULE_KEYS
+from licet.policy.rule_reader import KEYS as RULE_KEYS
 from licet.policy.signatures import KINDS
 from licet.request import DEFAULT_LIMITS, Limits
 from licet.requirements import LIMIT_CONTROLS

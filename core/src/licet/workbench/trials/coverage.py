@@ -160,10 +160,10 @@ class _RuleLedger:
         self.hits += 1
         if len(self.entries) == len(self.rule.entries):
             return
-        bound = self.rule.bind(facts.request.workdir)
+        bound = [entry.bind(facts.request.workdir) for entry in self.rule.entries]
         self.entries |= {
             number
-            for number, entry in enumerate(bound.entries)
+            for number, entry in enumerate(bound)
             for verdict in answer.verdicts
             if entry.action == verdict.intent.action and entry.covers(verdict.intent.target)
         }
