@@ -71,8 +71,6 @@ def run(policy: str, as_json: bool, learn: bool, **given: Any) -> int:
     """
     from licet.backend import Termination
     from licet.cli import cards
-    from licet.cli.learning import learned
-    from licet.cli.policy import suggest
     from licet.cli.progress import AttackProgress
     from licet.cli.terminal import put, put_json, show_card, warn
     from licet.result import EXIT_CODES
@@ -80,6 +78,8 @@ def run(policy: str, as_json: bool, learn: bool, **given: Any) -> int:
 
     request = _request(**given)
     if learn:
+        from licet.cli.learning import Lesson
+
         request = request.model_copy(update={"learn": True})
     progress = AttackProgress()
     runtime = Runtime.from_policy(policy, progress=progress)
@@ -91,10 +91,9 @@ def run(policy: str, as_json: bool, learn: bool, **given: Any) -> int:
     except KeyboardInterrupt:
         show_card(cards.of_cancelled(runtime.state_path))
         return EXIT_CODES[Termination.cancelled]
-    suggestion = learned(runtime, result) if learn else None
+    lesson = Lesson(runtime, result, policy) if learn else None
     if as_json:
-        told = {"suggestion": suggestion and suggest.as_document(suggestion, policy)} if learn else {}
-        put_json(result.as_json() | told)
+        put_json(result.as_json() | (lesson.as_json() if lesson else {}))
         return result.process_exit_code
     put(result.stdout)
     if result.value_repr is not None:
@@ -104,8 +103,8 @@ def run(policy: str, as_json: bool, learn: bool, **given: Any) -> int:
     put(result.stderr, err=True)
     result = _with_repairs(result, runtime, request)
     show_card(cards.of_result(result, runtime.state_path, runtime.plugins.disabled))
-    if suggestion is not None:
-        suggest.show(suggestion, policy, err=True)
+    if lesson is not None:
+        lesson.show()
     return result.process_exit_code
 
 
