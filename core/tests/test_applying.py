@@ -180,7 +180,7 @@ def test_rules_about_calls_are_known(stack_of: StackOf) -> None:
 # What conditions read
 
 
-def test_facts_are_what_the_stages_before_made(normalized: Normalized) -> None:
+def test_facts_are_what_the_stages_before_made(normalized: Normalized, stack_of: StackOf) -> None:
     request = normalized(
         "é",
         inputs={"b": 1, "a": 2},
@@ -192,14 +192,49 @@ def test_facts_are_what_the_stages_before_made(normalized: Normalized) -> None:
     report = ScreenReport(
         intents=(Intent("read", "./y", "inferred", 3),), needs=CodeNeeds(modules={"os": 1, "json": 2})
     )
-    made = facts_of(request, report, WEDNESDAY)
+    made = facts_of(request, report, WEDNESDAY, stack_of(""))
     assert (made.subject, made.at, made.call) == (ANN, WEDNESDAY, None)
     told = made.request
     assert (told.code_bytes, told.workdir, told.inputs, told.tools) == (2, "/w", ("a", "b"), ("s", "t"))
     assert (told.metadata, told.narrows, told.modules) == ({"k": "v"}, True, ("json", "os"))
     assert told.limits == request.limits != Limits()
     assert told.intents == (Intent("read", "/w/x"), Intent("read", "/w/y", "inferred", 3))
-    assert facts_of(replace(request, intents=None), report, WEDNESDAY).request.narrows is False
+    assert facts_of(replace(request, intents=None), report, WEDNESDAY, stack_of("")).request.narrows is False
+
+
+@pytest.mark.parametrize(
+    ("policy", "listed", "complete"),
+    [
+        ("allow: [read /srv]", False, False),
+        ("allow: [read /srv]", True, True),
+        ("allow: [run, tool refund]", False, True),  # a call is looked at by itself
+        ("ask: [read /srv]", False, True),  # what asks opens only where it is named
+        ("", False, True),
+    ],
+)
+def test_a_request_that_lists_nothing_wants_what_policy_opens(
+    stack_of: StackOf, normalized: Normalized, policy: str, listed: bool, complete: bool
+) -> None:
+    stack = stack_of(policy)
+    request = normalized(stack=stack, intents=() if listed else None)
+    assert facts_of(request, ScreenReport(), WEDNESDAY, stack).request.complete is complete
+
+
+def test_a_rule_about_intents_hits_where_they_are_not_all_known(
+    stack_of: StackOf, normalized: Normalized
+) -> None:
+    text = "request.intents.exists(i, i.action == 'read' && i.path.startsWith('/srv/hr'))"
+    stack = stack_of(f'allow: [read /srv]\nrules: [{{id: hr, deny: run, if: "{text}"}}]')
+
+    def hits(intents: tuple[Intent, ...] | None) -> list[tuple[str, str]]:
+        request = normalized(stack=stack, intents=intents)
+        applied = applied_to(stack, facts_of(request, ScreenReport(), WEDNESDAY, stack))
+        return [(hit.truth.value, hit.answers[0].why) for hit in applied.hits]
+
+    assert hits((Intent("read", "/srv/a"),)) == []
+    assert hits((Intent("read", "/srv/hr/x"),)) == [("true", "")]
+    why = "`request.intents` can't be read: the request lists none, so it wants all that the policy opens"
+    assert hits(None) == [("unknown", why)]
 
 
 def test_an_inferred_target_that_is_none_is_unknown() -> None:

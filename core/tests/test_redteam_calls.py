@@ -117,7 +117,7 @@ def test_a_rehearsed_bound_is_rehearsed_for_calls_too(stack_of: StackOf, normali
 
     def called(scope: str) -> Any:
         made = CallFacts("wipe", {"path": "x", "scope": scope}, stack.tools["wipe"])
-        facts = facts_of(request, ScreenReport(), datetime(2026, 3, 4, tzinfo=UTC))
+        facts = facts_of(request, ScreenReport(), datetime(2026, 3, 4, tzinfo=UTC), stack)
         return decide_call(replace(facts, call=made), stack)
 
     wide, narrow = called("all"), called("one")

@@ -139,7 +139,7 @@ def policy(rule: str) -> PolicyStack:
 def test_a_difference_that_python_calls_equal_is_told(old: str, new: str) -> None:
     [told] = differences(policy(old), policy(new), "/p")
     was, now = (f"`{text.strip('{}')}`" for text in (old, new))
-    assert told.text == f"the rule `r` denies `run`, if {now}; before, it denies `run`, if {was}"
+    assert told.text == f"the rule `r` denies `run`, if {now}; before, if {was}"
     assert told.direction == "other"
 
 

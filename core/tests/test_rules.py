@@ -282,3 +282,30 @@ def test_who_asks_says_what_it_demands(stack_of: StackOf) -> None:
     assert [str(demand) for demand in demands] == ["2 persons", "2 persons of x"]
     for silent in (Intent("write", "/p/a"), Intent("shell")):
         assert Rules.of(stack, "/w").vote(silent).demands == ()
+
+
+@pytest.mark.parametrize(
+    ("texts", "intent", "silent"),
+    [
+        ([""], READ, True),
+        (["allow: [read ./a/b]"], READ, True),
+        (["deny: [read .]"], READ, False),
+        (["", "deny: [read .]"], READ, False),
+        (["", "allow: [read ./b]"], READ, False),
+        (["allow: [read ./a]", "deny: [read .]"], READ, False),
+        (["rules: [{id: r, deny: read .}]"], READ, False),
+        (["rules: [{id: r, ask: read .}]"], READ, True),
+        (["allow: [read ./a]"], READ, False),
+        ([""], Intent("read", None, "inferred"), True),
+        (["deny: [read ./a]"], Intent("read", None, "inferred"), True),
+        (["deny: [read /]"], Intent("read", None, "inferred"), False),
+        (["deny: [write /]"], Intent("read", None, "inferred"), True),
+        (["", "deny: [read /]"], Intent("read", None, "inferred"), False),
+        (["rules: [{id: r, deny: read /}]"], Intent("read", None, "inferred"), False),
+        (["allow: [read ./a]"], Intent("read", None, "inferred"), False),
+    ],
+)
+def test_only_the_silence_of_the_root_is_an_omission(
+    stack_of: StackOf, texts: list[str], intent: Intent, silent: bool
+) -> None:
+    assert Rules.of(ruled(stack_of(*texts)), "/w").vote(intent).omitted == silent

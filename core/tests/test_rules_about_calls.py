@@ -24,7 +24,7 @@ TOOLS = "tools: {pay: {amount: int}, send: {to: string}}\n"
 def called(normalized: Normalized) -> Callable[..., Decision]:
     def make(stack: PolicyStack, tool: str, **args: Any) -> Decision:
         request = normalized(stack=stack, subject=Subject(id="ann", groups=("staff",)))
-        facts = facts_of(request, ScreenReport(), AT)
+        facts = facts_of(request, ScreenReport(), AT, stack)
         made = CallFacts(tool, args, stack.tools.get(tool))
         return decide_call(replace(facts, call=made), stack)
 

@@ -26,7 +26,7 @@ def ruled(normalized: Normalized) -> Decided:
 
     def make(stack: PolicyStack, *declared: Intent, **fields: Any) -> Decision:
         request = normalized(stack=stack, intents=tuple(declared), **fields)
-        applied = applied_to(stack, facts_of(request, ScreenReport(), AT))
+        applied = applied_to(stack, facts_of(request, ScreenReport(), AT, stack))
         return decide(request, stack.applying(applied.rules), ScreenReport(), applied)
 
     return make

@@ -122,7 +122,7 @@ def decided(request: ExecutionRequest, stack: PolicyStack) -> Decision:
     """The whole decision: normalise, conditions with their trace, match, digest."""
     ready = normal(request, stack)
     report = ScreenReport()
-    applied = applied_to(stack, facts_of(ready, report, NOW))
+    applied = applied_to(stack, facts_of(ready, report, NOW, stack))
     return decide(ready, stack.applying(applied.rules), report, applied)
 
 
@@ -173,7 +173,7 @@ def compare_policies(show: Callable[..., None], rules: int, decisions: int = 300
     """Print our evaluation and our whole decision beside Cedar's."""
     stack, cedar_answer, source = stack_of(rules), parsed(rules), requests()
     same, others = next(source), [next(source) for _ in range(decisions)]
-    facts = [facts_of(normal(same, stack), ScreenReport(), NOW) for _ in range(decisions)]
+    facts = [facts_of(normal(same, stack), ScreenReport(), NOW, stack) for _ in range(decisions)]
     theirs = cedar_request(same)
     assert set(cedar_answer(theirs).diagnostics.reasons) == {"policy0", "policy1"}
     assert evaluated(facts[0], stack) == FOUND

@@ -97,7 +97,7 @@ def decided(case: dict[str, Any]) -> tuple[Decision, NormalizedRequest]:
         violations=tuple(Violation(code, 1, code, "leave it out") for code in case.get("screen", ())),
         intents=tuple(intent(text, "inferred") for text in case.get("inferred", ())),
     )
-    facts = facts_of(ready, report, at)
+    facts = facts_of(ready, report, at, stack)
     if "call" in case:
         signature = stack.tools[case["call"]["tool"]]
         args = bind(signature, (), case["call"].get("args", {}))

@@ -161,7 +161,7 @@ def normalized(stack: PolicyStack, ask: Ask) -> tuple[NormalizedRequest, ScreenR
     """The request as licet sees it, what the screen saw, and what conditions read."""
     request = normalize(ask.request, stack, directory="/t", host_environment={}, digest=digest)
     report = ScreenReport(intents=tuple(intent_of(want, "inferred") for want in ask.inferred or ()))
-    return request, report, facts_of(request, report, instant_of(ask.now))
+    return request, report, facts_of(request, report, instant_of(ask.now), stack)
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,8 @@ class Applied:
 NONE_APPLIED = Applied()
 
 
-def facts_of(request: NormalizedRequest, report: ScreenReport, at: datetime) -> Facts:
-    """What conditions may read of a request that is decided at the instant `at`."""
+def facts_of(request: NormalizedRequest, report: ScreenReport, at: datetime, stack: PolicyStack) -> Facts:
+    """What conditions of `stack` may read of a request that is decided at the instant `at`."""
     return Facts(
         subject=request.subject,
         at=at,
@@ -63,6 +63,7 @@ def facts_of(request: NormalizedRequest, report: ScreenReport, at: datetime) -> 
             limits=request.limits,
             intents=(*(request.intents or ()), *canonical(report, request.workdir).intents),
             narrows=request.intents is not None,
+            complete=request.intents is not None or not stack.opens_unasked,
             modules=tuple(sorted(report.needs.modules)),
         ),
     )

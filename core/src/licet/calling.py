@@ -56,7 +56,7 @@ def check_tools(tools: Tools, stack: PolicyStack) -> None:
 def _of_python(handler: Callable[..., Any]) -> Signature | None:
     try:
         return _kept(handler)
-    except TypeError:  # a callable that can't be kept by its hash
+    except Exception:  # a callable that can't be kept by its hash
         return _read(handler)
 
 

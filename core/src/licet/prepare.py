@@ -84,7 +84,7 @@ def decide_on(
     deciders: Deciders | None = None,
 ) -> Prepared:
     """`prepare`, from where the request is normalised and its code screened."""
-    facts = facts_of(request, seen, at)
+    facts = facts_of(request, seen, at, stack)
     applied = applied_to(stack, facts)
     rehearsed = [
         _rehearsed(bound, would_be, request, seen, facts, digest) for bound, would_be in stack.rehearsals

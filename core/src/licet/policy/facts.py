@@ -25,8 +25,9 @@ class RequestFacts:
     """What is known of a request before it runs.
 
     `code_bytes` is the size of the code as it was sent. `inputs` and `tools` are names. `intents` are the
-    declared and inferred ones, canonical; `narrows` says that the request lists its intents. `modules` are
-    the dotted names of the imports that the screen saw. Durations are seconds, sizes bytes.
+    declared and inferred ones, canonical; `narrows` says that the request lists its intents, `complete` that
+    these are all: a request that lists none wants whatever the policy opens besides. `modules` are the dotted
+    names of the imports that the screen saw. Durations are seconds, sizes bytes.
     """
 
     code_bytes: int = 0
@@ -37,6 +38,7 @@ class RequestFacts:
     limits: Limits = field(default_factory=Limits)
     intents: tuple[Intent, ...] = ()
     narrows: bool = False
+    complete: bool = True
     modules: tuple[str, ...] = ()
 
 

@@ -170,7 +170,7 @@ def of_callable(tool: Callable[..., Any]) -> Signature:
     """
     try:
         found = inspect.signature(tool)
-    except TypeError as problem:
+    except Exception as problem:  # a callable can say anything of itself, and fail at it
         raise ValueError(str(problem)) from None
     hints = _hints(tool)
     return Signature(

@@ -84,6 +84,11 @@ class PolicyStack:
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
     @cached_property
+    def opens_unasked(self) -> bool:
+        """Whether anything is opened to a run that lists no intents; what it calls is looked at by itself."""
+        return any(entry.action not in ("run", "tool") for entry in self.root.allow)
+
+    @cached_property
     def limits(self) -> Limits:
         """The limit in force for each name: the root's or the default, lowered by every bound and rule."""
         names: dict[str, float | int] = {**DEFAULT_LIMITS.stated(), **self.root.limits.stated()}

@@ -39,6 +39,7 @@ FEW_DECISIONS = 64
 """For where each decision asks further deciders, which may be far away."""
 
 _MOST_BYTES = 150_000  # of code that is screened again in one search: a second or two
+_BYTES_OF_INTENT = 20  # of code that take as long as an intent that is decided again
 _FEWEST = 2
 _MANY = 8  # edits without a choice that are tried one by one
 
@@ -165,7 +166,9 @@ class _Search:
     _seen: dict[frozenset[Edit], Prepared | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.most = min(self.most, max(_FEWEST, _MOST_BYTES // (100 + self.prepared.request.code_bytes)))
+        request = self.prepared.request
+        size = 100 + request.code_bytes + _BYTES_OF_INTENT * len(request.intents or ())
+        self.most = min(self.most, max(_FEWEST, _MOST_BYTES // size))
         self._seen[frozenset()] = self.prepared
 
     def smallest(self, tolerated: Effect) -> list[Repair]:

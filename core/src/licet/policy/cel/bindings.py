@@ -16,9 +16,9 @@ from typing import Any
 from licet import hosts
 from licet.policy.cel.schema import LIMITS, REQUEST, SUBJECT
 from licet.policy.cel.values import MAX_ITEMS, Unreadable, text, typed
-from licet.policy.facts import Facts
+from licet.policy.facts import Facts, RequestFacts
 from licet.policy.signatures import Signature, Type
-from licet.request import Action, Intent
+from licet.request import Action
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def bind(facts: Facts, signature: Signature | None, wanted: Collection[str]) -> 
             variables[name] = there
         elif value is not _ABSENT:
             try:
-                variables[name] = _intents(value) if name == "request.intents" else typed(value, kind)
+                variables[name] = _intents(facts.request) if name == "request.intents" else typed(value, kind)
             except Unreadable as problem:
                 unreadable[name] = str(problem)
             except Exception:  # a value may be an object of any class, and do anything when it is read
@@ -95,10 +95,12 @@ _ROOTS: Mapping[str, Callable[[Facts, Signature | None, str], _Found]] = {
 }
 
 
-def _intents(intents: tuple[Intent, ...]) -> list[dict[str, Any]]:
-    if len(intents) > MAX_ITEMS:
+def _intents(request: RequestFacts) -> list[dict[str, Any]]:
+    if not request.complete:
+        raise Unreadable("the request lists none, so it wants all that the policy opens")
+    if len(request.intents) > MAX_ITEMS:
         raise Unreadable(f"it holds more than {MAX_ITEMS} items")
-    return [_intent(one.action, one.target, one.source, one.when, one.line) for one in intents]
+    return [_intent(one.action, one.target, one.source, one.when, one.line) for one in request.intents]
 
 
 @lru_cache(maxsize=4096)

@@ -3,7 +3,8 @@
 Rules this module keeps:
 
 - a rule is shadowed where another one applies whenever it does, and is as strict in all it does;
-- of two that say the same, the later is told.
+- of two that say the same, the later is told;
+- only rules that could cover one another are compared, so that thousands of them can be checked.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
+from licet import paths
 from licet.policy import Pattern, PolicyDocument
 from licet.policy.conditions import Condition, Leaf
 from licet.policy.leaves import KeyTest, Test
@@ -21,19 +23,18 @@ from licet.workbench.lint.findings import Finding
 
 Demanding = Callable[[Approval | None, Approval | None], bool]
 _Leaf = tuple[Leaf, Test]
+_ANYTHING = ""
+"""The name of every rule without a condition, whatever it does."""
 
 
 def shadowed(document: PolicyDocument) -> Iterator[Finding]:
     """Rules that another rule of the same document covers."""
-    by_leaf: dict[str, list[tuple[int, Rule]]] = defaultdict(list)
+    by_name: dict[str, list[tuple[int, Rule]]] = defaultdict(list)
     for number, rule in enumerate(document.rules):
-        positive = _of(rule.condition, "if", "during")
-        for name in _names(positive[0]) if positive else ("",):
-            by_leaf[name].append((number, rule))
+        for name in dict.fromkeys(_as_cover(rule)):
+            by_name[name].append((number, rule))
     for number, rule in enumerate(document.rules):
-        # what covers a rule has all the words that the rule has under a key, so any one of them finds it
-        names = ("", *(_names(leaf)[0] for leaf in _of(rule.condition, "if", "during")))
-        others = (pair for name in dict.fromkeys(names) for pair in by_leaf.get(name, ()))
+        others = (pair for name in dict.fromkeys(_as_covered(rule)) for pair in by_name.get(name, ()))
         cover = next((o for n, o in others if n != number and _covers(o, rule, later=n > number)), None)
         if cover is not None:
             yield Finding(
@@ -56,6 +57,48 @@ def _covers(cover: Rule, rule: Rule, *, later: bool) -> bool:
 def _of(condition: Condition, *clauses: str) -> list[_Leaf]:
     pairs = zip(condition.leaves, condition.tests, strict=True)
     return [(leaf, test) for leaf, test in pairs if leaf.clause in clauses]
+
+
+def _as_cover(rule: Rule) -> Iterator[str]:
+    """Under which names a rule is kept that may cover others."""
+    positive, negative = _of(rule.condition, "if", "during"), _of(rule.condition, "unless")
+    if positive:
+        yield from _names(positive[0])
+    elif negative:
+        yield from (_names(leaf)[0] for leaf in negative)
+    else:
+        yield from (_place(entry) for entry in rule.entries)
+        yield _ANYTHING
+
+
+def _as_covered(rule: Rule) -> Iterator[str]:
+    """Under which names all rules are found that cover this one.
+
+    What covers it has all the words that it has under a key, so any one of them finds it; all that is excused
+    by it is excused here; and without a condition it does all that this does, so the first of that will do.
+    """
+    yield from (_names(leaf)[0] for leaf in _of(rule.condition, "if", "during"))
+    for leaf in _of(rule.condition, "unless")[:1]:
+        yield from _names(leaf)
+    entry = next(iter(rule.entries), None)
+    yield from (_ANYTHING,) if entry is None else _places_around(entry)
+
+
+def _place(entry: Pattern) -> str:
+    if entry.action not in ("read", "write") or entry.target is None:
+        return entry.action
+    return f"{entry.action} {paths.place(entry.target)}"
+
+
+def _places_around(entry: Pattern) -> Iterator[str]:
+    """The places of all entries that could shadow this one, or say the same."""
+    if entry.action not in ("read", "write") or entry.target is None:
+        yield entry.action
+        return
+    place = paths.place(entry.target)
+    yield f"{entry.action} "
+    yield from (f"{entry.action} {place[:end]}" for end, mark in enumerate(place) if mark == "/" and end)
+    yield f"{entry.action} {place}"
 
 
 def _names(one: _Leaf) -> list[str]:
