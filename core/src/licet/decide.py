@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Literal
 
 from licet.applying import NONE_APPLIED, Applied, Hit, applied_to, canonical
-from licet.contract import Control, Evidence, Level
+from licet.contract import Control, Evidence, Level, strongest
 from licet.opening import opened
 from licet.plan import Opened
 from licet.policy import PolicyStack
@@ -157,7 +157,7 @@ def _decision(
         refusals=refusals,
         opened=judged.opened,
         wanted=judged.wanted,
-        required=_strongest(stack.requirements, dict(required)),
+        required=strongest((stack.requirements, dict(required))),
         evidence=stack.evidence,
         policy_digest=stack.digest,
         hits=applied.hits,
@@ -230,7 +230,7 @@ def _called(facts: Facts, stack: PolicyStack, line: int | None, applied: Applied
     intent = Intent("tool", call.tool, "declared", line, "call")
     concerned = tuple(hit for hit in applied.hits if hit.rule.matches_tool(call.tool))
     rules = Rules.of(stack.applying(tuple(hit.rule for hit in concerned)), facts.request.workdir)
-    verdict = _verdict(intent, rules.vote(intent))
+    verdict = verdict_of(intent, rules)
     besides = _besides(applied.rules)
     demands = tuple(dict.fromkeys((*verdict.demands, *besides))) if verdict.effect == "ask" else ()
     return Decision(
@@ -309,10 +309,3 @@ def _granted(rules: Rules, openings: Opened, permitted: Sequence[Intent]) -> Ite
         vote = rules.vote(intent)
         if (action, target) not in named and vote.effect == "allow":
             yield _verdict(intent, vote)
-
-
-def _strongest(policy: Mapping[Control, Level], request: Mapping[Control, Level]) -> Mapping[Control, Level]:
-    asked = dict(policy)
-    for control, level in request.items():
-        asked[control] = max(level, asked.get(control, level), key=lambda item: item.rank)
-    return asked
