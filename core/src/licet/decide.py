@@ -21,7 +21,7 @@ from licet.applying import NONE_APPLIED, Applied, Hit, applied_to, canonical
 from licet.contract import Control, Evidence, Level, strongest
 from licet.opening import opened
 from licet.plan import Opened
-from licet.policy import PolicyStack
+from licet.policy import PolicyDocument, PolicyStack
 from licet.policy.facts import CallFacts, Facts
 from licet.policy.parts import DEFAULT_APPROVAL, Approval
 from licet.policy.patterns import Effect
@@ -66,6 +66,13 @@ class Rehearsal:
     effect: Effect
     verdicts: tuple[Verdict, ...]
     hits: tuple[Hit, ...]
+
+    @classmethod
+    def of(cls, bound: PolicyDocument, would_be: Decision, differing: Iterable[Verdict]) -> Rehearsal:
+        """What `bound` would have made of it: a decision, and of its hits the bound's own."""
+        own = frozenset(bound.rules)
+        hits = tuple(hit for hit in would_be.hits if hit.rule in own)
+        return cls(bound.file, would_be.effect, tuple(differing), hits)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,8 +225,7 @@ def decide_call(
     for bound, stack_with_it in plain.rehearsals:
         would_be = _called(facts, stack_with_it, line, applied_to(stack_with_it, facts))
         differing = would_be.verdicts if would_be.effect != decided.effect else ()
-        own = tuple(hit for hit in would_be.hits if any(hit.rule is rule for rule in bound.rules))
-        rehearsals.append(Rehearsal(bound.file, would_be.effect, differing, own))
+        rehearsals.append(Rehearsal.of(bound, would_be, differing))
     return replace(decided, rehearsals=tuple(rehearsals))
 
 
