@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,8 @@ from licet.normalize import normalize
 from licet.policy import PolicyStack
 from licet.request import ExecutionRequest, Intent, NormalizedRequest, ScreenReport
 from licet.testing.strategies import document_of
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `puppet`, under pytest's importlib mode
 
 BASE = "/p"
 """The directory that relative paths of these policies are taken from; it does not exist."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from licet import units
-from licet.cli import amounts, inputs
+from licet.cli import inputs
 from licet.errors import UsageError
 
 
@@ -25,15 +25,15 @@ from licet.errors import UsageError
     ],
 )
 def test_a_limit_is_shown_with_its_unit(name: str, value: float, shown: str) -> None:
-    assert amounts.limit(name, value) == shown
+    assert units.show_limit(name, value) == shown
 
 
 @given(st.floats(0.001, 2**50), st.integers(1, 2**53 - 1))
 def test_what_is_shown_could_stand_in_a_policy(seconds: float, size: int) -> None:
-    assert units.size(amounts.limit("memory", size)) == size
+    assert units.size(units.show_limit("memory", size)) == size
     whole = float(round(seconds))
     if whole:
-        assert units.duration(amounts.limit("wall_time", whole)) == whole
+        assert units.duration(units.show_limit("wall_time", whole)) == whole
 
 
 def test_what_is_too_large_is_refused_and_never_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

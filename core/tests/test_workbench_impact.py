@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import json
 from collections.abc import Iterator
@@ -13,11 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from licet import ExecutionRequest, Intent, Limits, Runtime, Subject
-from licet.backend import Access, Descriptor, Host, Language, Outcome, Sandbox, Termination, ToolCall
-from licet.contract import Control, Enforcement, Level, SandboxEnforcementContract
+from licet import Intent, Limits, Subject
+from licet.backend import Access, ToolCall
 from licet.errors import Position
-from licet.plan import ExecutionPlan
 from licet.policy import PolicyStack
 from licet.policy.conditions import Condition, Leaf
 from licet.policy.facts import Facts
@@ -27,76 +24,31 @@ from licet.screen import VERSION
 from licet.workbench.history.impact import Impact
 from licet.workbench.history.recorded import NotReplayable, RecordedRun, restore, runs
 from licet.workbench.history.replay import Replayer
-
-EVERYTHING = SandboxEnforcementContract(
-    **{control.value: Enforcement(Level.enforced, "kernel", "a test") for control in Control}
-)
-
-
-class Puppet:
-    """A backend that opens all there is, and asks its host for what a test says."""
-
-    def __init__(self, *wishes: Access | ToolCall) -> None:
-        self.wishes = wishes
-
-    def describe(self) -> Descriptor:
-        opens = frozenset({"read", "write", "network", "shell", "tool"})
-        return Descriptor("puppet", "1", EVERYTHING, Language("Puppet"), opens)  # type: ignore[arg-type]
-
-    async def open(self, plan: ExecutionPlan, host: Host) -> Sandbox:
-        return self
-
-    async def run(self, plan: ExecutionPlan, host: Host) -> Outcome:
-        for wish in self.wishes:
-            if isinstance(wish, ToolCall):
-                await host.call(wish)
-            else:
-                await host.access(wish)
-        return Outcome(Termination.exited, exit_code=0)
-
-    async def close(self) -> None:
-        return
+from puppet import Puppetry
 
 
 def refund(order: str, amount: int) -> None:
     """A tool."""
 
 
-class Past:
+class Past(Puppetry):
     """Runs that happened under a policy, and what another one would have done to them."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder = folder
-        self.log = MemoryLog()
-        monkeypatch.chdir(folder)
-        monkeypatch.setenv("XDG_STATE_HOME", str(folder / "xdg"))
-
-    def policy(self, text: str, name: str) -> str:
-        (self.folder / name).write_text(f"licet: 1\nsandbox: {{evidence: declared}}\n{text}\n")
-        return name
-
     def run(self, policy: str, *wishes: Access | ToolCall, **fields: Any) -> str:
-        name = self.policy(policy, "old.yaml")
-        with Runtime(name, log=self.log, backends=[Puppet(*wishes)], managed=self.folder / "none") as runtime:
-            return asyncio.run(_run(runtime, ExecutionRequest(**({"code": "1"} | fields))))
+        return self.run_under("old.yaml", policy, *wishes, **fields).run_id
 
     def stack(self, policy: str) -> PolicyStack:
-        name = self.policy(policy, "new.yaml")
-        return Runtime(name, log=self.log, backends=[Puppet()], managed=self.folder / "none").stack
+        return self.runtime(self.write("new.yaml", policy)).stack
 
     def impact(self, policy: str) -> Impact:
         return self.under(self.stack(policy))
 
     def under(self, stack: PolicyStack, records: list[Record] | None = None) -> Impact:
-        with Runtime("old.yaml", log=self.log, backends=[Puppet()], managed=self.folder / "none") as runtime:
+        with self.runtime("old.yaml") as runtime:
             found = Impact(stack, runtime.offers(), VERSION)
         for run in runs("log", records if records is not None else self.log.records()):
             found.add(run)
         return found
-
-
-async def _run(runtime: Runtime, request: ExecutionRequest) -> str:
-    return (await runtime.run(request)).run_id
 
 
 @pytest.fixture

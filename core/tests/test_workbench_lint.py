@@ -216,6 +216,11 @@ def test_a_rule_that_bites_only_without_the_bounds(stack_of: StackOf) -> None:
     ]
 
 
+def test_a_tool_that_a_bound_lists_is_one_that_a_rule_may_be_about(stack_of: StackOf) -> None:
+    assert found(stack_of("allow: [tool f*]\n" + rule("ask: tool f*"), "tools: {fa: {}}")) == []
+    assert found(stack_of("", "tools: {fa: {}}\n" + rule("ask: tool f*"))) == []
+
+
 def test_an_approval_without_anything_that_asks(stack_of: StackOf) -> None:
     got = found(stack_of("allow: [tool f]\n" + rule("approval: {count: 2}")))
     assert got == [

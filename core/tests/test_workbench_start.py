@@ -8,7 +8,8 @@ from licet.testing import strategies
 from licet.testing.strategies import document_of
 from licet.workbench import start
 from licet.workbench.schema import EDITOR_LINE
-from licet.workbench.start import Wishes, scalar, text
+from licet.workbench.start import Wishes, text
+from licet.workbench.yamltext import scalar
 
 PRINTABLE = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30)
 

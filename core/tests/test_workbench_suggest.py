@@ -2,74 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
-from licet import ExecutionRequest, Intent, Runtime
-from licet.backend import Access, Descriptor, Host, Language, Outcome, Sandbox, Termination, ToolCall
-from licet.contract import Control, Enforcement, Level, SandboxEnforcementContract
-from licet.plan import ExecutionPlan
-from licet.record import MemoryLog
+from licet import Intent
+from licet.backend import Access, Termination, ToolCall
 from licet.workbench.history.recorded import runs
 from licet.workbench.history.suggest import Suggester, Suggestion
-
-EVERYTHING = SandboxEnforcementContract(
-    **{control.value: Enforcement(Level.enforced, "kernel", "a test") for control in Control}
-)
-HEAD = "licet: 1\nsandbox: {evidence: declared}\n"
+from puppet import HEAD, Puppetry
 
 
-class Puppet:
-    """A backend that asks its host for what a test says."""
-
-    def __init__(self, *wishes: Access | ToolCall) -> None:
-        self.wishes = wishes
-
-    def describe(self) -> Descriptor:
-        opens = frozenset({"read", "write", "network", "shell", "tool"})
-        return Descriptor("puppet", "1", EVERYTHING, Language("Puppet"), opens)  # type: ignore[arg-type]
-
-    async def open(self, plan: ExecutionPlan, host: Host) -> Sandbox:
-        return self
-
-    async def run(self, plan: ExecutionPlan, host: Host) -> Outcome:
-        for wish in self.wishes:
-            if isinstance(wish, ToolCall):
-                await host.call(wish)
-            else:
-                await host.access(wish)
-        return Outcome(Termination.exited, exit_code=0)
-
-    async def close(self) -> None:
-        return
-
-
-class Past:
-    """Runs under one policy, `policy.yaml` in `folder`, and what is suggested from them."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder = folder
-        self.log = MemoryLog()
-        monkeypatch.chdir(folder)
-        monkeypatch.setenv("XDG_STATE_HOME", str(folder / "xdg"))
-
-    def runtime(self, *wishes: Access | ToolCall) -> Runtime:
-        return Runtime("policy.yaml", log=self.log, backends=[Puppet(*wishes)], managed=self.folder / "none")
+class Past(Puppetry):
+    """Runs under one policy, `policy.yaml`, and what is suggested from them."""
 
     def run(self, policy: str, *wishes: Access | ToolCall, **fields: Any) -> Termination:
-        (self.folder / "policy.yaml").write_text(HEAD + policy)
-
-        async def one() -> Termination:
-            with self.runtime(*wishes) as runtime:
-                return (await runtime.run(ExecutionRequest(**({"code": "1"} | fields)))).termination
-
-        return asyncio.run(one())
+        return self.run_under("policy.yaml", policy, *wishes, **fields).termination
 
     def suggest(self, **options: Any) -> Suggestion:
-        with self.runtime() as runtime:
-            text = (self.folder / "policy.yaml").read_text()
+        return self.suggested((self.folder / "policy.yaml").read_text(), **options)
+
+    def suggested(self, text: str | None, **options: Any) -> Suggestion:
+        with self.runtime("policy.yaml") as runtime:
             suggester = Suggester(runtime.stack, runtime.offers(), text, **options)
         for run in runs("log", self.log.records()):
             suggester.add(run)
@@ -213,11 +167,7 @@ def test_a_name_that_no_entry_can_spell_is_told(past: Past) -> None:
 
 def test_a_pack_is_nobodys_to_change(past: Past) -> None:
     past.run("", code="open('/srv/a')")
-    with past.runtime() as runtime:
-        suggester = Suggester(runtime.stack, runtime.offers(), None)
-    for run in runs("log", past.log.records()):
-        suggester.add(run)
-    found = suggester.finish()
+    found = past.suggested(None)
     assert (entries(found), found.text) == (["read /srv/a"], None)
     assert found.problem == (
         f"`{past.folder}/policy.yaml` is no file of yours: extend it in one, and add the lines there"

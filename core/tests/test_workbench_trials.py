@@ -40,9 +40,9 @@ rules:
 BY_CFO = "tool: refund, args: {order: A, amount: 250}, subject: {id: a, groups: [cfo]}"
 
 
-def tried(stack: PolicyStack, text: str, **options: Path) -> Trial:
+def tried(stack: PolicyStack, text: str) -> Trial:
     [case] = parse_cases(load(f"- {{{text}}}".encode(), "t"), "t", Position("t", 1))
-    return try_case(case, stack, **options)
+    return try_case(case, stack)
 
 
 def told(trial: Trial) -> list[str]:
@@ -232,11 +232,11 @@ def test_what_a_case_says_of_a_tool_has_to_fit_the_policy(stack_of: StackOf) -> 
 
 
 def test_a_managed_bound_that_decides_is_named(tmp_path: Path) -> None:
-    managed = tmp_path / "10-org.yaml"
+    managed = str(tmp_path / "10-org.yaml")
     root = document_of("licet: 1\n", "root", "/p")
-    bound = document_of("licet: 1\ndeny: [run]\n", str(managed), str(tmp_path))
-    trial = tried(PolicyStack(root, (bound,)), "run: true, expect: deny", managed=tmp_path)
-    assert trial.managed == (str(managed),)
+    bound = document_of("licet: 1\ndeny: [run]\n", managed, str(tmp_path))
+    trial = tried(PolicyStack(root, (bound,), managed=(managed,)), "run: true, expect: deny")
+    assert trial.managed == (managed,)
 
 
 _INTENTS = ("run", "read /a", "read /a/b", "shell")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from licet.policy.yaml import load
-from licet.workbench.history.yamltext import NotEditable, with_allowed
+from licet.workbench.yamltext import NotEditable, with_allowed
 
 ONE = ("read ./new",)
 TWO = ("read ./new", "tool find")

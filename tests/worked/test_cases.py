@@ -31,7 +31,7 @@ def test_every_pack_and_every_worked_policy_has_cases() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_cases(path: Path) -> None:
     (suite,) = suites.suites_of([str(path)])
-    found = tested.try_suite(suite, load_stack(suite.policy, SOURCE), managed=SOURCE.managed)
+    found = tested.try_suite(suite, load_stack(suite.policy, SOURCE))
     assert [(trial.label, trial.shortfalls) for trial in found.failures] == []
     assert found.trials != ()
     assert [str(shown) for shown in found.coverage.missing] == []

@@ -12,17 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from licet.applying import traced
 from licet.decide import Decision, Rehearsal, Verdict
 from licet.enforcers import Enforcer
 from licet.policy import PolicyDocument, PolicyStack
-from licet.policy.conditions import LeafAnswer
 from licet.policy.facts import Facts
 from licet.policy.parts import Approval
 from licet.policy.rule import Rule
 from licet.policy.truth import Truth
+
+if TYPE_CHECKING:
+    from licet.policy.conditions import LeafAnswer
 
 Role = Literal["root", "bound", "managed", "dry_run"]
 Outcome = Literal["hit", "unknown", "missed", "pending"]
@@ -82,8 +84,7 @@ class Account:
     @property
     def documents(self) -> tuple[DocumentUsed, ...]:
         """Every document, the root first, those that are only rehearsed last."""
-        stack = self.stack.loaded or self.stack
-        return tuple(_documents(stack))
+        return tuple(_documents(self.stack.loaded or self.stack))
 
     @property
     def rules(self) -> tuple[RuleAnswer, ...]:

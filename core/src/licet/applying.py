@@ -14,14 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from licet.policy import PolicyStack
-from licet.policy.conditions import LeafAnswer
 from licet.policy.facts import Facts, RequestFacts
 from licet.policy.patterns import canonical_target
 from licet.policy.rule import Rule
 from licet.policy.truth import Truth
 from licet.request import Intent, NormalizedRequest, ScreenReport
+
+if TYPE_CHECKING:
+    from licet.policy.conditions import LeafAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def facts_of(request: NormalizedRequest, report: ScreenReport, at: datetime, sta
 
 def applied_to(stack: PolicyStack, facts: Facts) -> Applied:
     """The rules of `stack` that apply to a request, or to a call where `facts` holds one."""
-    if not stack.rulebook:
+    if not stack.has_rules:
         return NONE_APPLIED
     hits, pending = [], []
     for rule in stack.rulebook.candidates(facts):

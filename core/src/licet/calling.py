@@ -16,7 +16,6 @@ from typing import Any
 
 from licet.errors import InvalidRequest
 from licet.policy import PolicyStack
-from licet.policy.conditions import check_calls
 from licet.policy.signatures import Signature, as_taken, mismatch, of_callable
 
 Tools = Mapping[str, Callable[..., Any]]
@@ -38,6 +37,8 @@ def check_tools(tools: Tools, stack: PolicyStack) -> None:
         InvalidRequest: a tool contradicts its declaration.
         InvalidPolicy: a rule reads arguments that a tool does not have; with the place in the policy.
     """
+    from licet.policy.conditions import check_calls  # a run without tools has no use for it
+
     for name, handler in tools.items():
         python = _of_python(handler)
         if python is None:

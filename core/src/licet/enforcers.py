@@ -11,7 +11,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from licet.contract import Boundary, Control, Enforcement
@@ -32,7 +32,6 @@ _BOUNDARIES: Mapping[Boundary, str] = {
     "separate_kernel": "a kernel of its own",
     "remote": "a remote machine",
 }
-_BROKERED = frozenset({Control.network_filter})
 _CLOSED: tuple[tuple[str, tuple[Control, ...]], ...] = (
     ("read", (Control.filesystem_read_deny,)),
     ("write", (Control.filesystem_write_deny,)),
@@ -67,7 +66,7 @@ class Enforcer:
 
     def as_json(self) -> dict[str, Any]:
         """By name."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return asdict(self)
 
 
 def enforcers(
@@ -109,7 +108,7 @@ def _held(setting: str, control: Control, chosen: Chosen | None) -> Enforcer:
         return Enforcer(setting, NOBODY, "no backend here holds all that this policy demands", control)
     claim: Enforcement = chosen.descriptor.sandbox_enforcement_contract[control]
     who = _BOUNDARIES[claim.boundary]
-    if control in _BROKERED and claim.boundary == "supervisor":
+    if control is Control.network_filter and claim.boundary == "supervisor":
         who = "the broker"
     return Enforcer(
         setting,
@@ -133,7 +132,7 @@ def _of_licet(stack: PolicyStack) -> Iterator[Enforcer]:
         )
     if any(entry.action == "tool" for document in stack.documents for entry in document.entries):
         yield Enforcer("tool", "licet", "decides each call when it is made")
-    if stack.rulebook:
+    if stack.has_rules:
         yield Enforcer("rules", "licet", "looks at them before each run, and at each call")
     kept = "nothing runs" if stack.audit_mode == "required" else "a gap is recorded"
     yield Enforcer("audit", "licet", f"without a record on disk, {kept}")

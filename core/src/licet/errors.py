@@ -32,6 +32,11 @@ class Position:
         return f"{self.file}:{self.line}:{self.column}" if self.column else f"{self.file}:{self.line}"
 
 
+def reason_of(problem: OSError) -> str:
+    """What the operating system says is wrong, as messages spell it."""
+    return (problem.strerror or str(problem)).lower()
+
+
 class LicetError(Exception):
     """Base of all errors that licet raises on purpose."""
 

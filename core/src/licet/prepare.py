@@ -68,7 +68,8 @@ def prepare(
         InvalidPolicy: a rule reads arguments that one of its tools does not have.
     """
     request = normalize(asked, stack, directory=directory, host_environment=host_environment, digest=digest)
-    check_tools(request.tools, stack)
+    if request.tools:
+        check_tools(request.tools, stack)
     seen = canonical(screen(request.code, denied_modules=stack.denied_modules), request.workdir)
     return decide_on(request, seen, stack, offers, at=at, digest=digest, deciders=deciders)
 

@@ -70,12 +70,8 @@ class Explanation:
 
     @property
     def exit_code(self) -> int:
-        """0 allow · 3 deny · 4 ask · 5 no backend, also where it would ask."""
-        if self.effect == "deny":
-            return 3
-        if self.selection.chosen is None:
-            return 5
-        return 4 if self.effect == "ask" else 0
+        """That of `licet explain`."""
+        return exit_code(self.effect, self.selection.backend)
 
     def as_json(self) -> dict[str, Any]:
         """The form of `licet explain --json`."""
@@ -100,6 +96,15 @@ class Explanation:
     def _candidate(self, candidate: Candidate) -> dict[str, Any]:
         evidence = "missing" if candidate.missing else self.evidence.value
         return asdict(candidate) | {"evidence": evidence}
+
+
+def exit_code(effect: str | None, backend: str | None) -> int:
+    """0 allow · 3 deny · 4 ask · 5 no backend, also where it would ask; what is no effect counts as deny."""
+    if effect not in ("allow", "ask"):
+        return 3
+    if backend is None:
+        return 5
+    return 4 if effect == "ask" else 0
 
 
 @cache

@@ -22,7 +22,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, field_validator
 
-from licet.errors import InvalidSettings, Position
+from licet.errors import InvalidSettings, Position, reason_of
 from licet.files import read_plain
 from licet.machine import administrators_directory
 from licet.output import bounded
@@ -152,8 +152,8 @@ def _file(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
-        raise InvalidSettings(f"the settings can't be read: {reason}", where=Position(str(path))) from None
+        message = f"the settings can't be read: {reason_of(problem)}"
+        raise InvalidSettings(message, where=Position(str(path))) from None
     except (ValueError, RecursionError) as problem:  # no UTF-8 and no TOML are ValueErrors
         raise InvalidSettings(f"the settings can't be read: {problem}", where=Position(str(path))) from None
     if isinstance(home := content.get("home"), str):

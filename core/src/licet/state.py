@@ -30,7 +30,7 @@ from pathlib import Path
 
 import platformdirs
 
-from licet.errors import AuditUnavailable
+from licet.errors import AuditUnavailable, reason_of
 from licet.files import create_once, open_plain, replace
 from licet.output import bounded
 
@@ -221,7 +221,7 @@ def unavailable(problem: OSError, path: Path) -> AuditUnavailable:
     message, advice = _REFUSALS.get(
         problem.errno or 0,
         (
-            f"`{{}}` can't be used: {(problem.strerror or str(problem)).lower()}",
+            f"`{{}}` can't be used: {reason_of(problem)}",
             "repair that, or point LICET_HOME at another directory",
         ),
     )

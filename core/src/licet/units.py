@@ -124,6 +124,14 @@ def show_duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
+def show_age(seconds: float) -> str:
+    """Write how long ago something was: `just now`, `5 min ago`, `2 h ago`, `3 d ago`."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit} ago"
+    return "just now"
+
+
 def show_moment(seconds: float) -> str:
     """Write a moment, in seconds since the epoch, as RFC 3339 in UTC."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

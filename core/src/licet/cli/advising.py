@@ -39,7 +39,7 @@ def besides(explanation: Explanation) -> Iterable[Row]:
     """Lines that policy allows and the first advice takes out, since no sandbox here could run them."""
     if explanation.effect != "deny" or not explanation.repair:
         return
-    taken = [_lines(edit.what) for edit in explanation.repair[0].edits if edit.kind == "remove_line"]
+    taken = [edit.lines for edit in explanation.repair[0].edits]
     refused = {v.intent.line for v in explanation.verdicts if v.effect == "deny"}
     refused |= {violation.line for violation in explanation.refusals}
     for verdict in explanation.verdicts:
@@ -49,9 +49,3 @@ def besides(explanation: Explanation) -> Iterable[Row]:
         if any(line in lines and refused.isdisjoint(lines) for lines in taken):
             yield f"line {line}", f"{intent.excerpt}   needs {intent}" if intent.excerpt else str(intent)
             yield "because", f"{verdict.reason}, but no sandbox here could run it"
-
-
-def _lines(what: str) -> range:
-    """The lines that an edit names: `3`, or `3-5`."""
-    first, _, last = what.partition("-")
-    return range(int(first), int(last or first) + 1)

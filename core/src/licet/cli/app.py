@@ -13,7 +13,7 @@ import click
 from licet.cli import streams
 from licet.cli.lazily import LazyGroup
 from licet.cli.terminal import fail, warn
-from licet.errors import LicetError, UsageError
+from licet.errors import LicetError, UsageError, reason_of
 
 _COMMANDS = {
     "run": ("licet.cli.run", "run"),
@@ -103,6 +103,5 @@ def _usage(problem: click.ClickException) -> UsageError:
 
 def _refused_by_the_system(problem: OSError) -> LicetError:
     """An error of the operating system that no module expected: a full disk under stdout, for one."""
-    reason = (problem.strerror or str(problem)).lower()
     where = problem.filename if isinstance(problem.filename, str) else "something"
-    return LicetError(f"`{where}` can't be used: {reason}")
+    return LicetError(f"`{where}` can't be used: {reason_of(problem)}")

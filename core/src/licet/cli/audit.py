@@ -9,16 +9,15 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from licet.cli.logs import reader_of
 from licet.errors import AuditUnavailable, UsageError
-from licet.output import bounded
+from licet.workbench.history import bodies
 
 if TYPE_CHECKING:
     from licet.record import AuditReader, Record, Verification
@@ -151,29 +150,6 @@ def verify(state: str | None, policy: str | None, as_json: bool) -> int:
     return _EXIT[found.status]
 
 
-def reader_of(state: str | None, policy: str | None) -> AuditReader:
-    """Read the log in the state directory `state`, or of `policy`; without either, that of packs here.
-
-    Raises:
-        UsageError: both are given.
-        AuditUnavailable: there is no log, or it can't be read.
-    """
-    from licet import state as states
-    from licet.cli import places
-    from licet.plugins import Plugins
-
-    if state is not None and policy is not None:
-        raise UsageError("`--state` and `--policy` both name a log", advice="give one of them")
-    path, settings = places.found(policy)
-    path = Path(state) if state is not None else path
-    if not os.path.lexists(path):
-        raise AuditUnavailable(
-            f"there is no log at `{bounded(str(path), 300)}`",
-            advice="name its directory with `--state`, or the policy that it belongs to with `--policy`",
-        )
-    return Plugins(settings).audit_reader(states.read_state(path))
-
-
 def _runs(reader: AuditReader) -> Iterable[_Run]:
     runs: dict[str, _Run] = {}
     for record in reader.records():
@@ -189,21 +165,16 @@ def _runs(reader: AuditReader) -> Iterable[_Run]:
 def _note(run: _Run, kind: str, body: Mapping[str, Any]) -> None:
     if kind == "request":
         subject = body.get("subject")
-        run.subject = _text(subject, "id") if isinstance(subject, dict) else None
+        run.subject = bodies.text(subject, "id") if isinstance(subject, dict) else None
     elif kind == "decision":
-        run.effect = _text(body, "effect")
+        run.effect = bodies.text(body, "effect")
     elif kind == "probe" and run.subject is None:  # attacks by themselves, for no run
-        run.effect, run.backend = "probe", _text(body, "backend")
+        run.effect, run.backend = "probe", bodies.text(body, "backend")
         run.termination = "unfinished" if "results" not in body else f"{body.get('leaked')} refuted"
     elif kind == "execution":
-        run.backend, run.executed = _text(body, "backend"), True
+        run.backend, run.executed = bodies.text(body, "backend"), True
     elif kind == "result":
-        run.termination = _text(body, "termination")
-
-
-def _text(body: Mapping[str, Any], name: str) -> str | None:
-    value = body.get(name)
-    return value if isinstance(value, str) else None
+        run.termination = bodies.text(body, "termination")
 
 
 def _select(reader: AuditReader, run: str) -> tuple[Record, ...]:

@@ -15,6 +15,7 @@ from typing import Any
 from licet import units
 from licet.cli.nearby import near, nearby
 from licet.output import bounded
+from licet.request import Intent
 
 Row = tuple[str, str]
 _MOST = 300  # characters of what a leaf says
@@ -153,9 +154,7 @@ def label(intent: Mapping[str, Any]) -> str:
 
 def spelled(intent: Mapping[str, Any]) -> str:
     """An intent as policies and cards spell it."""
-    if intent["action"] in ("run", "shell"):
-        return str(intent["action"])
-    return f"{intent['action']} {intent['target'] if intent['target'] is not None else '(unknown)'}"
+    return str(Intent(intent["action"], intent["target"]))
 
 
 def _place(by: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from licet import units
 from licet.backend import Termination
-from licet.cli import advising, amounts, because, places, refusals
+from licet.cli import advising, because, places, refusals
 from licet.cli.nearby import near, nearby
 from licet.cli.terminal import Card, Tone
 from licet.contract import Evidence
@@ -73,7 +73,7 @@ def of_result(result: ExecutionResult, state: Path, disabled: Sequence[str] = ()
 
 def of_cancelled(state: Path) -> Card:
     """The card of a run that was cancelled."""
-    more = places.audit_command("list", state)
+    more = places.command("audit list", state)
     return Card(
         "bad", _HEADINGS[Termination.cancelled], "", (("more", f"what had begun is recorded, see {more}"),)
     )
@@ -208,7 +208,7 @@ def _changes(changes: Iterable[Change]) -> Iterable[tuple[str, str]]:
         requested, effective = change.requested, change.effective
         if change.field.startswith("limits."):
             name = change.field.removeprefix("limits.")
-            requested, effective = amounts.limit(name, requested), amounts.limit(name, effective)
+            requested, effective = units.show_limit(name, requested), units.show_limit(name, effective)
         yield "changed", f"{change.field}: {requested} → {effective}, {change.reason}"
 
 
@@ -233,7 +233,7 @@ def _grounds(chosen: Chosen) -> str:
     declared = [c for c in chosen.requirements if contract[c].evidence is not Evidence.probed]
     if chosen.proof is None or len(declared) == len(chosen.requirements):
         return "as declared by the backend"
-    proved = f"proved here {amounts.ago(time.time() - chosen.proof.when)}"
+    proved = f"proved here {units.show_age(time.time() - chosen.proof.when)}"
     return proved if not declared else f"{proved}, but for {', '.join(declared)}"
 
 

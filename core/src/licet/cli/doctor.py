@@ -82,10 +82,10 @@ def _rows(one: Coverage) -> Iterator[tuple[str, ...]]:
 
 
 def _evidence(hold: Hold) -> str:
-    from licet.cli import amounts
+    from licet.units import show_age
 
     if hold.proved is not None:
-        return f"proved here {amounts.ago(time.time() - hold.proved)}"
+        return f"proved here {show_age(time.time() - hold.proved)}"
     return hold.unproved or f"{hold.claim.evidence.value} by the backend, not proved"
 
 
@@ -153,8 +153,8 @@ def _card_rows(found: Diagnosis, runtime: Runtime) -> Iterator[tuple[str, str]]:
     yield from _acts(found.ordeal.acts)
     yield "trail", f"written to {runtime.state_path}, digests under the key in {state.user_state_path()}"
     yield "", f"policy {runtime.stack.name} says `audit: {runtime.stack.audit_mode}`"
-    shown = f"show {found.ordeal.acts[-1].run_id}" if found.ordeal.acts else "list"
-    yield "more", places.audit_command(shown, runtime.state_path)
+    shown = f"audit show {found.ordeal.acts[-1].run_id}" if found.ordeal.acts else "audit list"
+    yield "more", places.command(shown, runtime.state_path)
 
 
 def _acts(acts: Iterable[Act]) -> Iterator[tuple[str, str]]:

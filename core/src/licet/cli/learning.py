@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from licet.cli.policy import suggest
 from licet.errors import LicetError
 
 if TYPE_CHECKING:
@@ -15,10 +16,27 @@ if TYPE_CHECKING:
     from licet.workbench.history.suggest import Suggestion
 
 
+class Lesson:
+    """What a run taught, as programs and people read it; `policy` is the name that the run was given."""
+
+    def __init__(self, runtime: Runtime, result: ExecutionResult, policy: str) -> None:
+        self._suggestion = learned(runtime, result)
+        self._policy = policy
+
+    def as_json(self) -> dict[str, Any]:
+        """The field that `licet run --learn --json` adds."""
+        found = self._suggestion
+        return {"suggestion": found and suggest.as_document(found, self._policy)}
+
+    def show(self) -> None:
+        """Say it on stderr."""
+        if self._suggestion is not None:
+            suggest.show(self._suggestion, self._policy, err=True)
+
+
 def learned(runtime: Runtime, result: ExecutionResult) -> Suggestion | None:
     """The lines that would give the run `result` what it wanted; None if it was not let to learn."""
     from licet import state
-    from licet.cli.policy.suggest import text_of
     from licet.workbench.history import recorded
     from licet.workbench.history.suggest import Suggester
 
@@ -29,21 +47,7 @@ def learned(runtime: Runtime, result: ExecutionResult) -> Suggestion | None:
         records = reader.records_of(result.run_id)
     except LicetError:  # the card of the run tells what is wrong with its trail
         return None
-    found = Suggester(runtime.stack, runtime.offers(), text_of(runtime.stack))
+    found = Suggester(runtime.stack, runtime.offers(), suggest.text_of(runtime.stack))
     for run in recorded.runs(str(runtime.state_path), records):
         found.add(run)
     return found.finish()
-
-
-def document(found: Suggestion | None, policy: str) -> dict[str, Any] | None:
-    """The suggestion as `licet policy suggest --json` has it."""
-    from licet.cli.policy import suggest
-
-    return suggest.as_document(found, policy) if found is not None else None
-
-
-def show(found: Suggestion, policy: str) -> None:
-    """Say what was learned, all of it to stderr: stdout belongs to the code."""
-    from licet.cli.policy import suggest
-
-    suggest.show(found, policy, err=True)

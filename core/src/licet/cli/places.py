@@ -27,13 +27,8 @@ def found(policy: str | None = None) -> tuple[Path, Settings]:
     return settings.state_beside(directory), settings
 
 
-def audit_command(words: str, state: Path) -> str:
-    """`licet audit WORDS`, with `--state` where the log at `state` is not the one it finds by itself."""
-    return command(f"audit {words}", state)
-
-
 def command(words: str, state: Path) -> str:
-    """`licet WORDS`, a command that reads the log, with `--state` as for `audit_command`."""
+    """`licet WORDS`, with `--state` where the log at `state` is not the one that it finds by itself."""
     try:
         usual: Path | None = found()[0]
     except InvalidSettings:  # it finds none, then

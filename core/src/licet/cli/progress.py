@@ -1,8 +1,9 @@
-"""How attacks go, in one line on a terminal that vanishes when they are over; a pipe sees nothing of it."""
+"""How far a command is: one line on a terminal that vanishes at its end; a pipe sees nothing of it."""
 
 from __future__ import annotations
 
 import sys
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -12,34 +13,41 @@ if TYPE_CHECKING:
     from licet.probe.results import ProbeResult
 
 
-class AttackProgress:
-    """Hears of attacks and shows how many are over, and of how many if that is known."""
+_PATIENCE_S = 1.0
 
-    def __init__(self) -> None:
-        self._total: int | None = None
-        self._shown: Progress | None = None
-        self._task: TaskID | None = None
+
+class Steps:
+    """Counts steps, of `total` if that is known, and shows them where they take longer than a second."""
+
+    def __init__(self, text: str = "", total: int | None = None) -> None:
+        self._text = text
+        self._total = total
+        self._due = time.monotonic() + _PATIENCE_S
+        self._done = 0
+        self._shown: tuple[Progress, TaskID] | None = None
 
     def expect(self, total: int) -> None:
         """Say how many there will be."""
         self._total = total
 
-    def __call__(self, result: ProbeResult) -> None:
-        """One attack is over."""
-        if self._shown is None and sys.stderr.isatty():
-            self._start()
-        if self._shown is not None and self._task is not None:
-            text = f"attacking {result.backend} on this host: {result.control}/{result.variant}"
-            self._shown.update(self._task, advance=1, description=text)
+    def step(self, text: str | None = None) -> None:
+        """One more is done; `text` is what to say from now on."""
+        self._done += 1
+        self._text = self._text if text is None else text
+        if self._shown is None and sys.stderr.isatty() and time.monotonic() >= self._due:
+            self._shown = self._start()
+        if self._shown is not None:
+            progress, task = self._shown
+            progress.update(task, completed=self._done, description=self._text)
 
-    def _start(self) -> None:
+    def _start(self) -> tuple[Progress, TaskID]:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
         columns = (BarColumn(20), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
-        self._shown = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._shown.add_task("", total=self._total)
-        self._shown.start()
+        progress = Progress(*columns, console=Console(stderr=True), transient=True)
+        progress.start()
+        return progress, progress.add_task(self._text, total=self._total)
 
     def __enter__(self) -> Self:
         return self
@@ -48,4 +56,12 @@ class AttackProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._shown is not None:
-            self._shown.stop()
+            self._shown[0].stop()
+
+
+class AttackProgress(Steps):
+    """Hears of attacks."""
+
+    def __call__(self, result: ProbeResult) -> None:
+        """One attack is over."""
+        self.step(f"attacking {result.backend} on this host: {result.control}/{result.variant}")

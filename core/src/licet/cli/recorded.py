@@ -41,8 +41,9 @@ def explain_run(run: str, policy: str | None, state: str | None, *, as_json: boo
         UsageError: there is no such run, or several, or it has no decision.
         AuditUnavailable: the log can't be read.
     """
-    from licet.cli.audit import reader_of
-    from licet.workbench.history.recounting import exit_code, recounted
+    from licet.cli.logs import reader_of
+    from licet.report import exit_code
+    from licet.workbench.history.recounting import recounted
 
     reader = reader_of(state, None if state is not None else policy)
     told = recounted(reader.records_of(run.upper()))
@@ -52,7 +53,7 @@ def explain_run(run: str, policy: str | None, state: str | None, *, as_json: boo
         )
     told["policy_now"] = now = _now(policy or next((one["file"] for one in told["documents"]), None))
     now["changed"] = now["policy_digest"] != told["policy_digest"] if now["policy_digest"] else None
-    code = exit_code(told)
+    code = exit_code(told["effect"], told["selection"]["backend"])
     if as_json:
         put_json(told)
         return code

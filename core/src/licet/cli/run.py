@@ -70,7 +70,7 @@ def run(policy: str, as_json: bool, learn: bool, **given: Any) -> int:
     5 no backend · 6 a limit was hit · 7 audit unavailable · 8 backend or launch error · 130 cancelled
     """
     from licet.backend import Termination
-    from licet.cli import cards, learning
+    from licet.cli import cards
     from licet.cli.progress import AttackProgress
     from licet.cli.terminal import put, put_json, show_card, warn
     from licet.result import EXIT_CODES
@@ -78,6 +78,8 @@ def run(policy: str, as_json: bool, learn: bool, **given: Any) -> int:
 
     request = _request(**given)
     if learn:
+        from licet.cli.learning import Lesson
+
         request = request.model_copy(update={"learn": True})
     progress = AttackProgress()
     runtime = Runtime.from_policy(policy, progress=progress)
@@ -89,9 +91,9 @@ def run(policy: str, as_json: bool, learn: bool, **given: Any) -> int:
     except KeyboardInterrupt:
         show_card(cards.of_cancelled(runtime.state_path))
         return EXIT_CODES[Termination.cancelled]
-    learned = learning.learned(runtime, result) if learn else None
+    lesson = Lesson(runtime, result, policy) if learn else None
     if as_json:
-        put_json(result.as_json() | ({"suggestion": learning.document(learned, policy)} if learn else {}))
+        put_json(result.as_json() | (lesson.as_json() if lesson else {}))
         return result.process_exit_code
     put(result.stdout)
     if result.value_repr is not None:
@@ -101,8 +103,8 @@ def run(policy: str, as_json: bool, learn: bool, **given: Any) -> int:
     put(result.stderr, err=True)
     result = _with_repairs(result, runtime, request)
     show_card(cards.of_result(result, runtime.state_path, runtime.plugins.disabled))
-    if learned is not None:
-        learning.show(learned, policy)
+    if lesson is not None:
+        lesson.show()
     return result.process_exit_code
 
 
@@ -160,11 +162,16 @@ def _request(
     from licet.cli import requests
 
     if file is not None and code is None and requests.is_request(file):
-        others = {"input": inputs, "read": read, "write": write, "network": network}
-        stated = [name for name, value in others.items() if value]
-        stated += [
-            n for n, v in (("stdin", stdin), ("shell", shell or None), ("timeout", timeout)) if v is not None
-        ]
+        others = {
+            "input": inputs,
+            "read": read,
+            "write": write,
+            "network": network,
+            "stdin": stdin,
+            "shell": shell,
+            "timeout": timeout,
+        }
+        stated = [name for name, value in others.items() if value not in ((), None, False)]
         if stated:
             raise UsageError(
                 f"`{file}` is a request and says everything itself; `--{stated[0]}` can't be added",

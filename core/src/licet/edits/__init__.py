@@ -75,7 +75,7 @@ class Edit:
     @property
     def slot(self) -> tuple[str, str]:
         """The part of the request that it changes."""
-        return _SLOTS.get(self.kind, self.kind), "" if self.kind == "wait" else self.what
+        return _SLOTS.get(self.kind, self.kind), self.what
 
     @property
     def loss(self) -> int:

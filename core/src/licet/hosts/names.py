@@ -14,7 +14,6 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import encodings.idna
 import ipaddress
 import re
 import unicodedata
@@ -94,10 +93,12 @@ def _label_to_ascii(label: str, text: str) -> str:
     plain = "".join(sign for sign in label if sign.isascii())
     if not _ASCII_PART.fullmatch(plain) or label.startswith(("xn--", "-")) or label.endswith("-"):
         raise ValueError(f"`{text}` is no host name")
+    from encodings import idna  # brings tables that few runs need
+
     try:
-        same = encodings.idna.nameprep(label) == label == unicodedata.normalize("NFKC", label.casefold())
+        same = idna.nameprep(label) == label == unicodedata.normalize("NFKC", label.casefold())
         if same and all(sign.isascii() or _is_undisputed(sign) for sign in label):
-            return encodings.idna.ToASCII(label).decode("ascii")
+            return idna.ToASCII(label).decode("ascii")
     except UnicodeError:
         pass
     raise _disputed(text)

@@ -19,13 +19,12 @@ from pydantic import BaseModel, Field, GetPydanticSchema, ValidationError, Valid
 from pydantic_core import core_schema
 
 from licet.errors import InvalidPolicy, Position
-from licet.policy.conditions import check_calls
 from licet.policy.layers import Entries
 from licet.policy.parts import DEFAULT_APPROVAL, Approval, AuditPolicy, SandboxPolicy, ScreenPolicy, Strict
 from licet.policy.patterns import Effect, Pattern, parse
 from licet.policy.problems import HIDDEN, explain, unknown
 from licet.policy.references import PACK_PREFIX, Reference, reference
-from licet.policy.rule import Rule, parse_rules, refuse_repetition
+from licet.policy.rule import Rule, refuse_repetition
 from licet.policy.signatures import Signature, parse_tools
 from licet.policy.yaml import Fields, Items
 from licet.request import Limits
@@ -83,6 +82,8 @@ class PolicyDocument(Strict):
     @field_validator("rules", mode="before")
     @classmethod
     def _rules(cls, value: object, info: ValidationInfo) -> tuple[Rule, ...]:
+        from licet.policy.rule_reader import parse_rules  # conditions cost a run without rules nothing
+
         context = _context(info)
         return parse_rules(value, context.file, context.entries)
 
@@ -191,6 +192,8 @@ def settled(document: PolicyDocument) -> PolicyDocument:
 
 
 def _settled(rule: Rule, document: PolicyDocument) -> Rule:
+    from licet.policy.conditions import check_calls
+
     declared = document.tools or {}
     check_calls(rule.condition, {name: declared[name] for name in declared if rule.matches_tool(name)})
     if rule.approval is None and not rule.ask:

@@ -29,7 +29,7 @@ State = Literal["hit", "miss", "pending"]
 EFFECTS: tuple[Effect, ...] = ("allow", "ask", "deny")
 STATES: tuple[State, ...] = ("hit", "miss", "pending")
 KEYS = ("effect", "rule", "by", "limits", "demands", "opened", "closed")
-_OF_THE_WHOLE = ("by", "opened", "closed")
+OF_THE_WHOLE = ("by", "opened", "closed")
 _ACTIONS: tuple[Action, ...] = ("read", "write", "network", "shell")
 
 
@@ -82,7 +82,7 @@ def parse_expectation(value: object, file: str, where: Position, *, of_rule: boo
     for key in value:
         if key not in KEYS:
             raise unknown(f"unknown key `{key}` in `expect`", key, KEYS, reader.place(key))
-        if of_rule and key in _OF_THE_WHOLE:
+        if of_rule and key in OF_THE_WHOLE:
             raise InvalidPolicy(
                 f"`{key}` is about the whole policy, and this case is about one rule",
                 where=reader.place(key),

@@ -71,9 +71,6 @@ class Rulebook:
         engine = texts[0].engine
         return tuple(engine.together(texts[at : at + _AT_ONCE]) for at in range(0, len(texts), _AT_ONCE))
 
-    def __bool__(self) -> bool:
-        return bool(self.rules)
-
     def candidates(self, facts: Facts) -> Iterator[Rule]:
         """The rules that are not certainly out of the question for the subject of `facts`."""
         for ask in self._together:

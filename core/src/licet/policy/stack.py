@@ -16,14 +16,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from licet.contract import Control, Evidence, Level, strongest
 from licet.policy.document import PolicyDocument
 from licet.policy.rule import Rule
-from licet.policy.rulebook import Rulebook
 from licet.policy.signatures import Signature
 from licet.request import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from licet.policy.rulebook import Rulebook
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +57,15 @@ class PolicyStack:
         return (self.root, *self.bounds)
 
     @cached_property
+    def has_rules(self) -> bool:
+        """Whether any document that decides has one."""
+        return any(document.rules for document in self.documents)
+
+    @cached_property
     def rulebook(self) -> Rulebook:
         """Every rule of every document that decides."""
+        from licet.policy.rulebook import Rulebook  # conditions cost a run without rules nothing
+
         return Rulebook(rule for document in self.documents for rule in document.rules)
 
     def applying(self, hits: tuple[Rule, ...]) -> PolicyStack:

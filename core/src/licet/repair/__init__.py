@@ -250,10 +250,8 @@ def _still_needed(state: _State, edit: Edit) -> int:
 
 
 def _in_order(edits: frozenset[Edit]) -> Sequence[Edit]:
-    return sorted(edits, key=lambda edit: (_CREATES.get(edit.kind, 0), edit.kind, edit.what))
-
-
-_CREATES = {"declare_intents": -1}
+    """The list of intents is made before others change it."""
+    return sorted(edits, key=lambda edit: (edit.kind != "declare_intents", edit.kind, edit.what))
 
 
 def _repair(edits: frozenset[Edit], leads_to: Effect) -> Repair:

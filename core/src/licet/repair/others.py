@@ -10,7 +10,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from licet.applying import Hit
 from licet.decide import Verdict
@@ -46,18 +46,11 @@ def others(asked: Asked, prepared: Prepared, attempt: Callable[[Asked], Prepared
         yield ENABLE_BACKEND
 
 
-@dataclass(frozen=True, slots=True)
-class _Person:
-    text: str
-    subject: Subject
-
-
 def _people(asked: Asked, prepared: Prepared, attempt: Callable[[Asked], Prepared]) -> Iterator[Repair]:
     before = prepared.decision.effect
     persons = [person for hit in prepared.decision.hits for person in _persons(hit, prepared)]
-    for person in dict.fromkeys((one.text, one.subject.model_dump_json()) for one in persons):
-        text, spelled = person
-        request = asked.request.model_copy(update={"subject": Subject.model_validate_json(spelled)})
+    for text, subject in {(text, repr(subject)): (text, subject) for text, subject in persons}.values():
+        request = asked.request.model_copy(update={"subject": subject})
         try:
             after = attempt(replace(asked, request=request))
         except LicetError:
@@ -70,7 +63,7 @@ def _is_better(effect: Effect, before: Effect) -> bool:
     return effect == "allow" or (effect == "ask" and before == "deny")
 
 
-def _persons(hit: Hit, prepared: Prepared) -> Iterator[_Person]:
+def _persons(hit: Hit, prepared: Prepared) -> Iterator[tuple[str, Subject]]:
     """Who would not be met by a rule that applies, as far as its conditions name people."""
     subject = prepared.request.subject
     for leaf, test in zip(hit.rule.condition.leaves, hit.rule.condition.tests, strict=True):
@@ -80,19 +73,17 @@ def _persons(hit: Hit, prepared: Prepared) -> Iterator[_Person]:
         if leaf.clause == "unless" and words:
             for word in words:
                 if (person := _with(subject, test.key, word)) is not None:
-                    yield _Person(
-                        f"have somebody run it who {_IS[_head(test.key)].format(test.key, word)}", person
-                    )
+                    yield f"have somebody run it who {_IS[_head(test.key)].format(test.key, word)}", person
         elif leaf.clause == "if" and reader(test.key)(subject, prepared.facts.language) is None:
             if (person := _with(subject, test.key, _ANOTHER)) is not None:
                 named = " or ".join(f"`{word}`" for word in words)
                 text = f"say the {test.key}, if it is not {named}: nobody did, so `{hit.rule.id}` counts"
-                yield _Person(text, person)
+                yield text, person
         elif leaf.clause == "if" and test.key == "group":
             kept = tuple(group for group in subject.groups if group not in words)
             names = " or ".join(f"`{word}`" for word in words)
             person = subject.model_copy(update={"groups": kept})
-            yield _Person(f"have somebody run it who is not of {names}", person)
+            yield f"have somebody run it who is not of {names}", person
 
 
 _IS = {

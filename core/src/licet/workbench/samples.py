@@ -18,6 +18,7 @@ from licet.policy.document import PolicyDocument
 from licet.policy.patterns import Pattern, network, parse
 from licet.policy.rule import Rule
 from licet.request import TARGETLESS, Action
+from licet.workbench.words import STAND_IN
 
 _WHOLE: Mapping[Action, frozenset[str]] = {
     "read": frozenset("/"),
@@ -43,18 +44,26 @@ def entries_of(parts: Iterable[PolicyDocument | Rule], action: Action) -> list[P
     return [entry for part in parts for entry in part.entries if entry.action == action]
 
 
-def samples(
-    entries: Iterable[Pattern], action: Action, besides: Iterable[str] = ()
-) -> tuple[str | None, ...]:
-    """Samples for `entries`, all about `action`; None alone if it takes no target. `besides` are added."""
+def samples(parts: Iterable[PolicyDocument | Rule], action: Action) -> tuple[str | None, ...]:
+    """Samples for all that `parts` say of `action`; None alone if it takes no target.
+
+    `workdir` is the stand-in for it.
+    """
     if action in TARGETLESS:
         return (None,)
-    named = {target for entry in entries for target in (entry.target, *entry.excepts) if target is not None}
-    named |= {*_WHOLE[action], *besides}
+    parts = tuple(parts)
+    named = {
+        target
+        for entry in (entry.bind(STAND_IN) for entry in entries_of(parts, action))
+        for target in (entry.target, *entry.excepts)
+        if target is not None
+    }
+    named |= _WHOLE[action]
     if action == "network":
         hosts = with_meets(map(network, named)) - {EVERYTHING_THERE_IS}  # its two halves stand for it
         return tuple(sorted(map(str, hosts)))
     if action == "tool":
+        named |= {name for part in parts if isinstance(part, PolicyDocument) for name in part.tools or ()}
         return tuple(sorted(_with_shared_names(named)))
     return tuple(sorted(named))
 

@@ -3,13 +3,11 @@
 Rules this module keeps:
 
 - what is written loads: each answer is read by the very parsers that read policies, before it is taken;
-- a text that YAML could read as something else is quoted;
 - nothing is opened that was not wished for.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -19,9 +17,7 @@ from licet.policy.patterns import parse
 from licet.policy.signatures import KINDS
 from licet.request import Action
 from licet.workbench.schema import EDITOR_LINE
-
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./*-]*(?: [A-Za-z0-9_./*-]+(?::[0-9]+)?)*", re.ASCII)
-_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+from licet.workbench.yamltext import scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +73,7 @@ def text(wishes: Wishes) -> str:
         lines.append("# allow: [read ./data, write ./out, network api.example.com:443]")
     lines.append("# ask: [write ./out/final]  # needs an approval; beats `allow`")
     lines.append("# deny: [read ./data/secrets]  # beats both")
-    stated = ", ".join(f"{name}: {scalar(value)}" for name, value in wishes.limits)
+    stated = ", ".join(f"{name}: {scalar(value, flow=True)}" for name, value in wishes.limits)
     lines.append(f"limits: {{{stated}}}" if stated else "# limits: {wall_time: 10s, memory: 128MiB}")
     named = [one.removeprefix("tool ") for one in wishes.allow if one.startswith("tool ")]
     if named:
@@ -89,21 +85,3 @@ def text(wishes: Wishes) -> str:
 
 def _items(texts: Iterable[str]) -> list[str]:
     return [f"  - {scalar(one)}" for one in texts]
-
-
-def scalar(content: str) -> str:
-    """A text as one line of YAML: plain where nobody could misread it, else in quotes."""
-    if _PLAIN.fullmatch(content) and content.lower() not in _WORDS:
-        return content
-    if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?(?:[A-Za-z]+)", content, re.ASCII):
-        return content  # an amount with its unit
-    return f'"{"".join(map(_escaped, content))}"'
-
-
-def _escaped(sign: str) -> str:
-    """One character inside double quotes; a letter is left as it is, in whatever script."""
-    if sign in '"\\':
-        return f"\\{sign}"
-    if sign.isalnum() or (sign.isascii() and sign.isprintable()):
-        return sign
-    return f"\\U{ord(sign):08X}"

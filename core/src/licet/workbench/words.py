@@ -9,6 +9,7 @@ import fnmatch
 from collections.abc import Iterable, Sequence
 
 from licet import paths
+from licet.policy.conditions import CLAUSES
 from licet.policy.parts import Approval
 from licet.policy.patterns import WORKDIR
 from licet.policy.rule import Rule
@@ -17,20 +18,18 @@ from licet.units import show_limit
 STAND_IN = "/(workdir)"
 """A directory that no path leads to: it stands for that of a run, whichever it will be."""
 
-_CLAUSES = {"if": "if", "during": "during", "unless": "unless"}
 
-
-def listed(items: Iterable[str], last: str = "and") -> str:
+def listed(items: Iterable[str]) -> str:
     """`a, b and c`; `nothing` for none."""
     names = list(items)
     if len(names) < 2:
         return names[0] if names else "nothing"
-    return f"{', '.join(names[:-1])} {last} {names[-1]}"
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def quoted(items: Iterable[str], last: str = "and") -> str:
+def quoted(items: Iterable[str]) -> str:
     """The same, each in backticks."""
-    return listed((f"`{item}`" for item in items), last)
+    return listed(f"`{item}`" for item in items)
 
 
 def target(text: str | None, base: str | None = None) -> str:
@@ -55,10 +54,10 @@ def approval(demand: Approval) -> str:
 def condition(rule: Rule) -> str:
     """When a rule applies: `always`, or its clauses as they were written."""
     told = []
-    for clause, word in _CLAUSES.items():
+    for clause in CLAUSES:
         texts = [leaf.text for leaf in rule.condition.leaves if leaf.clause == clause]
         if texts:
-            told.append(f"{word} {quoted(texts)}")
+            told.append(f"{clause} {quoted(texts)}")
     return " ".join(told) or "always"
 
 

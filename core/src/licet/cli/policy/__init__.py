@@ -7,13 +7,13 @@ import click
 from licet.cli.lazily import LazyGroup
 
 _COMMANDS = {
-    "impact": ("licet.cli.policy.impact", "impact"),
     "init": ("licet.cli.policy.init", "init"),
     "check": ("licet.cli.policy.check", "check"),
     "show": ("licet.cli.policy.show", "show"),
     "test": ("licet.cli.policy.test", "test"),
-    "suggest": ("licet.cli.policy.suggest", "suggest"),
     "diff": ("licet.cli.policy.diff", "diff"),
+    "impact": ("licet.cli.policy.impact", "impact"),
+    "suggest": ("licet.cli.policy.suggest", "suggest"),
     "schema": ("licet.cli.policy.schema", "schema"),
 }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from licet.cli.nearby import near
-from licet.cli.policy.stacks import plain_run, runtime_of
+from licet.cli.policy.stacks import plain_run
 
 if TYPE_CHECKING:
     from licet.enforcers import Enforcer
@@ -34,10 +34,11 @@ def check(file: str, fail_on_warn: bool, as_json: bool) -> int:
     """
     from licet.enforcers import enforcers
     from licet.errors import InvalidPolicy
+    from licet.runtime import Runtime
     from licet.workbench.lint import lint
 
     try:
-        runtime = runtime_of(file)
+        runtime = Runtime.from_policy(file)
     except InvalidPolicy as problem:
         if not as_json:
             raise

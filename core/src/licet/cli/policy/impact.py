@@ -36,7 +36,7 @@ def impact(new: str, logs: tuple[str, ...], as_json: bool) -> int:
     \b
     Exit codes: 0 nothing changes · 1 something changes · 2 usage or invalid policy · 7 a log can't be read
     """
-    from licet.cli.logs import Reading, readers
+    from licet.cli.logs import each_run, readers
     from licet.cli.terminal import put_json
     from licet.runtime import Runtime
     from licet.screen import VERSION
@@ -44,9 +44,7 @@ def impact(new: str, logs: tuple[str, ...], as_json: bool) -> int:
 
     with Runtime.from_policy(new) as runtime:
         found = Impact(runtime.stack, runtime.offers(), VERSION)
-    with Reading(readers(logs, new)) as reading:
-        for run in reading.runs():
-            found.add(run)
+    each_run(readers(logs, new), found.add)
     if as_json:
         put_json(found.as_json())
     else:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from licet.cli.policy.stacks import stack_of
-from licet.errors import UsageError
+from licet.errors import UsageError, reason_of
 
 if TYPE_CHECKING:
     from licet.request import Action
@@ -136,7 +136,7 @@ def _write(path: Path, shown: str, content: str) -> None:
     except FileExistsError:
         raise _unwritable(shown, "it exists already") from None
     except OSError as problem:
-        raise _unwritable(shown, str(problem.strerror).lower()) from None
+        raise _unwritable(shown, reason_of(problem)) from None
 
 
 def _schema_beside(path: Path) -> str:
@@ -152,5 +152,5 @@ def _schema_beside(path: Path) -> str:
     except FileExistsError:
         return f"{FILE_NAME} was there already; `licet policy schema` writes it anew"
     except OSError as problem:
-        return f"{FILE_NAME} can't be written: {str(problem.strerror).lower()}"
+        return f"{FILE_NAME} can't be written: {reason_of(problem)}"
     return f"{FILE_NAME}, for editors"

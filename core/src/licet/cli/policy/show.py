@@ -12,7 +12,6 @@ from licet.cli.nearby import near
 from licet.cli.policy.stacks import stack_of
 
 if TYPE_CHECKING:
-    from licet.errors import Position
     from licet.workbench.effective import Effective, Part, Setting
 
 Row = tuple[str, str, str]
@@ -109,14 +108,10 @@ def _json(found: Effective) -> dict[str, Any]:
                 "key": setting.key,
                 "value": setting.value,
                 "document": setting.document,
-                "stated": [_place(where) for where in setting.stated],
-                "outweighed": [{"value": text, **_place(where)} for text, where in setting.outweighed],
+                "stated": [asdict(where) for where in setting.stated],
+                "outweighed": [{"value": text, **asdict(where)} for text, where in setting.outweighed],
             }
             for setting in found.settings
         ],
         "sealed": list(found.sealed),
     }
-
-
-def _place(where: Position) -> dict[str, Any]:
-    return asdict(where)

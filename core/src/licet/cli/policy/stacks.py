@@ -12,24 +12,15 @@ if TYPE_CHECKING:
     from licet.runtime import Runtime
 
 
-def runtime_of(name: str) -> Runtime:
-    """A runtime under the policy `name`, as a run would have it: with its packs, settings and managed bounds.
+def stack_of(name: str) -> PolicyStack:
+    """Load the policy `name` as a run would: with its packs, settings and managed bounds.
 
     Raises:
         InvalidPolicy: it, or one of its bounds, is missing or wrong.
     """
     from licet.runtime import Runtime
 
-    return Runtime.from_policy(os.fspath(name))
-
-
-def stack_of(name: str) -> PolicyStack:
-    """Load the policy `name` as a run would.
-
-    Raises:
-        InvalidPolicy: it, or one of its bounds, is missing or wrong.
-    """
-    return runtime_of(name).stack
+    return Runtime.from_policy(name).stack
 
 
 def plain_run(runtime: Runtime) -> Prepared:

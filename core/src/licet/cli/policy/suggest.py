@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -47,7 +48,7 @@ def suggest(run: str | None, policy: str, logs: tuple[str, ...], directory_after
     Exit codes: 0 nothing stands against it · 1 something no line can allow · 2 usage or invalid policy ·
     7 a log can't be read
     """
-    from licet.cli.logs import Reading, readers
+    from licet.cli.logs import each_run, readers
     from licet.cli.terminal import put_json
     from licet.runtime import Runtime
     from licet.workbench.history.suggest import Suggester
@@ -57,13 +58,10 @@ def suggest(run: str | None, policy: str, logs: tuple[str, ...], directory_after
             runtime.stack, runtime.offers(), text_of(runtime.stack), directory_after=directory_after
         )
     named = readers(logs, policy)
-    if run is not None:
-        for one in _one(named, run):
-            found.add(one)
+    if run is None:
+        each_run(named, found.add)
     else:
-        with Reading(named) as reading:
-            for one in reading.runs():
-                found.add(one)
+        found.add(_one(named, run))
     suggestion = found.finish()
     if as_json:
         put_json(as_document(suggestion, policy))
@@ -114,10 +112,7 @@ def as_document(found: Suggestion, name: str) -> dict[str, Any]:
                 "opens": line.opens,
                 "files": line.files,
                 "count": line.count,
-                "reasons": [
-                    {"log": one.log, "run_id": one.run_id, "how": one.how, "line": one.line}
-                    for one in line.reasons
-                ],
+                "reasons": [asdict(one) for one in line.reasons],
             }
             for line in found.lines
         ],
@@ -131,7 +126,7 @@ def as_document(found: Suggestion, name: str) -> dict[str, Any]:
     }
 
 
-def _one(named: Sequence[tuple[str, AuditReader]], run: str) -> list[RecordedRun]:
+def _one(named: Sequence[tuple[str, AuditReader]], run: str) -> RecordedRun:
     """The one run that `run` names, in whichever log it is."""
     from licet.workbench.history import recorded
 
@@ -146,7 +141,7 @@ def _one(named: Sequence[tuple[str, AuditReader]], run: str) -> list[RecordedRun
         raise problem
     if len(found) != 1:
         raise UsageError(f"`{run}` may mean several runs", advice="`licet audit list` shows them")
-    return found
+    return found[0]
 
 
 def _rows(found: Suggestion) -> Iterable[tuple[str, str]]:

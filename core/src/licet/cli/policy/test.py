@@ -18,7 +18,7 @@ import click
 
 from licet.cli.nearby import near
 from licet.cli.policy.stacks import stack_of
-from licet.errors import UsageError
+from licet.errors import UsageError, reason_of
 
 if TYPE_CHECKING:
     from licet.cli.terminal import Tone
@@ -83,7 +83,7 @@ def test(
 
 
 def _tried(loaded: Sequence[tuple[Suite, PolicyStack]], words: str | None) -> list[Tested]:
-    from licet.cli.steps import Steps
+    from licet.cli.progress import Steps
     from licet.workbench.trials.tested import try_suite
 
     picked = _picking(words)
@@ -99,7 +99,7 @@ def _tried(loaded: Sequence[tuple[Suite, PolicyStack]], words: str | None) -> li
 
 
 def _mutated(tested: Sequence[Tested]) -> list[Tested]:
-    from licet.cli.steps import Steps
+    from licet.cli.progress import Steps
     from licet.workbench.trials.mutants import count, unnoticed
 
     with Steps("changes tried", sum(count(one.stack) for one in tested)) as steps:
@@ -118,14 +118,13 @@ def _write(file: Path, tested: Sequence[Tested]) -> None:
     try:
         file.write_bytes(document)
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
-        raise UsageError(f"`{file}` can't be written: {reason}") from None
+        raise UsageError(f"`{file}` can't be written: {reason_of(problem)}") from None
 
 
 def _show(tested: Tested, least: float | None, *, partly: bool) -> None:
     from licet.cli.terminal import Card, put_blocks, put_table, show_card
 
-    put_blocks((f"✗ {trial.label}", _told(trial)) for trial in tested.failures)
+    put_blocks((f"✗ {trial.case.label}", _told(trial)) for trial in tested.failures)
     coverage, failed = tested.coverage, len(tested.failures)
     missing = () if partly else coverage.missing
     if missing:
@@ -158,8 +157,7 @@ def _percent(coverage: Coverage) -> str:
 
 
 def _told(trial: Trial) -> Iterator[str]:
-    for one in trial.shortfalls:
-        yield f"{one.what}: expected {one.expected}, found {one.found}"
+    yield from map(str, trial.shortfalls)
     yield from trial.notes
     yield f"in {near(trial.case.where)}"
 

@@ -19,7 +19,7 @@ from licet.request import ACTIONS, TARGETLESS, Action, Intent
 from licet.rules import Rules, Vote, includes
 from licet.workbench import words
 from licet.workbench.comparison.changes import Change, Direction, turn_of_demands
-from licet.workbench.samples import entries_of, samples
+from licet.workbench.samples import samples
 
 _ACT: Mapping[Action, tuple[str, str]] = {
     "run": ("run", "running"),
@@ -59,11 +59,9 @@ def access(old: PolicyStack, new: PolicyStack, base: str | None = None) -> Itera
     before, after = (Rules.of(replace(stack, sealed=()), words.STAND_IN) for stack in (old, new))
     documents = (*old.documents, *new.documents)
     for action in ACTIONS:
-        named = [entry.bind(words.STAND_IN) for entry in entries_of(documents, action)]
-        tools = {name for one in documents for name in one.tools or () if action == "tool"}
         turns = {
             target: _Turn(before.vote(Intent(action, target)), after.vote(Intent(action, target)))
-            for target in samples(named, action, tools)
+            for target in samples(documents, action)
         }
         for target, turn in turns.items():
             if turn.changed and not _told_around(action, target, turns):

@@ -7,7 +7,7 @@ only where nothing that was permitted is refused; what is neither, or both, is `
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from licet.errors import Position
@@ -32,15 +32,7 @@ class Change:
 
     def as_json(self) -> dict[str, Any]:
         """The form of `licet policy diff --json`."""
-        where = self.where
-        return {
-            "subject": self.subject,
-            "direction": self.direction,
-            "text": self.text,
-            "where": where and {"file": where.file, "line": where.line, "column": where.column},
-            "before": self.before,
-            "after": self.after,
-        }
+        return asdict(self)
 
 
 def direction(tighter: bool, looser: bool) -> Direction:

@@ -12,19 +12,17 @@ Rules this module keeps:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from licet.decide import Decision
-from licet.hosts import Endpoint, canonical_host
 from licet.policy import PolicyStack
 from licet.policy.parts import Approval
 from licet.prepare import Prepared
-from licet.request import Action
 from licet.select import Offer, Selection
 from licet.workbench.history.recorded import NotReplayable, RecordedAccess, RecordedCall, RecordedRun
-from licet.workbench.history.replay import Outcome, Replayer, nearest, outcome_of
+from licet.workbench.history.replay import Outcome, Replayer, is_opened, nearest, outcome_of
 from licet.workbench.history.tally import Tally
 
 MOST_EXAMPLES = 3
@@ -68,7 +66,7 @@ class Kind:
             "reasons": self.reasons.as_json(20),
             "subjects": self.subjects.as_json(20),
             "tenants": self.tenants.as_json(20),
-            "examples": [{"log": one.log, "run_id": one.run_id} for one in self.examples],
+            "examples": [asdict(one) for one in self.examples],
         }
 
 
@@ -201,14 +199,13 @@ class Impact:
     def _compare(self, run: RecordedRun, before: Outcome, prepared: Prepared) -> None:
         decision, selection = prepared.decision, prepared.selection
         after = outcome_of(decision.effect, selection.backend)
-        same_policy = run.policy_digest == self.stack.digest
         if before != after:
-            kinds = self.differences if same_policy else self.changes
-            kinds.of(before, after).add(run, _reasons(run, after, decision, selection))
+            self._kinds(run, self.changes).of(before, after).add(
+                run, _reasons(run, after, decision, selection)
+            )
         elif after == "asks" and _demands(run) != [str(demand) for demand in decision.demands]:
-            kinds = self.differences if same_policy else self.changes
             asked = (f"needs {demand}" for demand in decision.demands)
-            kinds.of("asks", "asks others").add(run, asked)
+            self._kinds(run, self.changes).of("asks", "asks others").add(run, asked)
         if after == "asks":
             newly = before != "asks"
             self.newly_asking += newly
@@ -233,46 +230,22 @@ class Impact:
         if effect == "ask":
             self.load.add(again.most.demands, newly=call.effect != "ask")
         if effect != call.effect:
-            kinds = self.differences if run.policy_digest == self.stack.digest else self.calls
-            kind = kinds.of(f"call {_EFFECTS.get(call.effect, call.effect)}", _EFFECTS[effect])
-            kind.add(run, _verdict_reasons(again.most))
+            before, after = f"call {_EFFECTS.get(call.effect, call.effect)}", _EFFECTS[effect]
+            self._kinds(run, self.calls).of(before, after).add(run, _verdict_reasons(again.most))
 
     def _compare_access(self, run: RecordedRun, access: RecordedAccess, prepared: Prepared) -> None:
         after = is_opened(access, prepared)
         if after is None or after == access.allowed:
             return
-        words = {True: "allowed", False: "denied"}
-        kinds = self.differences if run.policy_digest == self.stack.digest else self.accesses
-        kind = kinds.of(f"access {words[access.allowed]}", words[after])
-        kind.add(run, [f"{access.action} {access.target}"])
+        change = ("access denied", "allowed") if after else ("access allowed", "denied")
+        self._kinds(run, self.accesses).of(*change).add(run, [f"{access.action} {access.target}"])
+
+    def _kinds(self, run: RecordedRun, changes: Kinds) -> Kinds:
+        """Where to count what is otherwise: one policy that differs from itself is no change."""
+        return self.differences if run.policy_digest == self.stack.digest else changes
 
 
 _EFFECTS: Mapping[str, str] = {"allow": "allowed", "ask": "asks", "deny": "denied"}
-
-
-def is_opened(access: RecordedAccess, prepared: Prepared) -> bool | None:
-    """Whether the sandbox that `prepared` chose would open an access; None if that can't be said."""
-    chosen = prepared.selection.chosen
-    if chosen is None or access.action not in ("read", "write", "network"):
-        return None
-    target = access_target(access)
-    return None if target is None else chosen.opened.opens(_action(access), target)
-
-
-def access_target(access: RecordedAccess) -> str | None:
-    """The target of an access in canonical form; None if it has none."""
-    if access.action != "network":
-        return access.target if access.target.startswith("/") or access.target[1:2] == ":" else None
-    host, _, port = access.target.rpartition(":")
-    try:
-        return str(Endpoint(canonical_host(host.strip("[]")), int(port)))
-    except ValueError:
-        return None
-
-
-def _action(access: RecordedAccess) -> Action:
-    found: dict[str, Action] = {"read": "read", "write": "write", "network": "network"}
-    return found[access.action]
 
 
 def _recorded_outcome(run: RecordedRun) -> Outcome:

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from licet.contract import Control, Level
 from licet.decide import Ballot
+from licet.hosts import Endpoint, canonical_host
 from licet.normalize import forbidden_learning, limited, oversized
 from licet.policy import PolicyStack
 from licet.record import Record
@@ -38,8 +39,8 @@ from licet.request import (
 )
 from licet.screen import VIOLATIONS
 from licet.screen.judge import is_denied
+from licet.workbench.history import bodies
 
-UNKNOWN = "(unknown)"
 _ESCAPED = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
 _OF_FORM = frozenset({"nul_byte", "lone_surrogate", "encoding_cookie"})
 _ANEW = frozenset({"code_too_large", "stdin_too_large", "learning_forbidden", "module_denied"})
@@ -68,6 +69,21 @@ class RecordedAccess:
     target: str
     allowed: bool
 
+    @property
+    def intent(self) -> Intent | None:
+        """The file or the endpoint, in canonical form; None for any other access, and where that has none."""
+        match self.action:
+            case "read" | "write":
+                is_path = self.target.startswith("/") or self.target[1:2] == ":"
+                return Intent(self.action, self.target) if is_path else None
+            case "network":
+                host, _, port = self.target.rpartition(":")
+                try:
+                    return Intent("network", str(Endpoint(canonical_host(host.strip("[]")), int(port))))
+                except ValueError:
+                    return None
+        return None
+
 
 @dataclass(slots=True)
 class RecordedRun:
@@ -85,22 +101,22 @@ class RecordedRun:
     @property
     def effect(self) -> str | None:
         """What was decided."""
-        return _text(self.decision or {}, "effect")
+        return bodies.text(self.decision or {}, "effect")
 
     @property
     def backend(self) -> str | None:
         """The backend that was chosen."""
-        return _text(self.selection or {}, "backend")
+        return bodies.text(self.selection or {}, "backend")
 
     @property
     def policy_digest(self) -> str | None:
         """Under which policy it was decided."""
-        return _text(self.decision or {}, "policy_digest")
+        return bodies.text(self.decision or {}, "policy_digest")
 
     @property
     def screen(self) -> str | None:
         """The version of the screen that looked at the code."""
-        return _text(self.request or {}, "screen") or _text(self.decision or {}, "screen")
+        return bodies.text(self.request or {}, "screen") or bodies.text(self.decision or {}, "screen")
 
     @property
     def subject(self) -> Mapping[str, Any]:
@@ -137,14 +153,13 @@ def _note(run: RecordedRun, kind: str, phase: str | None, time: str, body: Mappi
     elif kind == "selection":
         run.selection = body
     elif kind == "access":
-        allowed = body.get("allowed") is True
-        run.accesses.append(RecordedAccess(_text(body, "action") or "", _text(body, "target") or "", allowed))
+        action, target = bodies.text(body, "action") or "", bodies.text(body, "target") or ""
+        run.accesses.append(RecordedAccess(action, target, body.get("allowed") is True))
     elif kind == "tool_call" and phase == "before":
         verdict = body.get("verdict")
-        line = verdict.get("line") if isinstance(verdict, dict) else None
-        run.calls.append(
-            RecordedCall(_text(body, "tool") or "", _text(body, "effect") or "", time, _line(line))
-        )
+        line = bodies.line(verdict.get("line")) if isinstance(verdict, dict) else None
+        tool, effect = bodies.text(body, "tool") or "", bodies.text(body, "effect") or ""
+        run.calls.append(RecordedCall(tool, effect, time, line))
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +250,7 @@ def _report(body: Mapping[str, Any], decision: Mapping[str, Any], stack: PolicyS
 def _inferred(verdicts: Iterable[Mapping[str, Any]]) -> Iterator[Intent]:
     for verdict in verdicts:
         if verdict["source"] == "inferred":
-            yield replace(intent_of(verdict["intent"], "inferred"), line=_line(verdict.get("line")))
+            yield replace(intent_of(verdict["intent"], "inferred"), line=bodies.line(verdict.get("line")))
 
 
 def intent_of(text: str, source: str) -> Intent:
@@ -244,10 +259,9 @@ def intent_of(text: str, source: str) -> Intent:
     Raises:
         ValueError: this is no intent.
     """
-    word, _, target = text.partition(" ")
-    if word not in ACTIONS or (word in TARGETLESS) != (not target):
+    word, known = bodies.action_and_target(text)
+    if word not in ACTIONS or (word in TARGETLESS) != (text == word):
         raise ValueError(f"`{text}` is no intent")
-    known = None if not target or target == UNKNOWN else target
     if source == "declared" and known is None and word not in TARGETLESS:
         raise ValueError(f"`{text}` declares nothing")
     at_call = word == "tool" and source == "declared"
@@ -273,7 +287,7 @@ def _number(text: str) -> int | float:
 
 def _violations(decision: Mapping[str, Any]) -> list[Violation]:
     found = _need(decision, "violations", list)
-    return [_violation(_need(one, "code", str), _line(one.get("line"))) for one in found]
+    return [_violation(_need(one, "code", str), bodies.line(one.get("line"))) for one in found]
 
 
 def _violation(code: str, line: int | None, subject: str = "") -> Violation:
@@ -292,10 +306,7 @@ def _ballot(content: Mapping[str, Any]) -> Ballot:
 def _refuse_escapes(body: Mapping[str, Any], decision: Mapping[str, Any]) -> None:
     """A name that a record could only hold escaped can't be told from one that is spelled so."""
     deciding = [body.get(name) for name in ("subject", "workdir", "intents", "inputs", "metadata", "imports")]
-    verdicts = decision.get("verdicts")
-    deciding += (
-        [v.get("intent") for v in verdicts if isinstance(v, dict)] if isinstance(verdicts, list) else []
-    )
+    deciding += [verdict.get("intent") for verdict in bodies.mappings(decision.get("verdicts"))]
     if any(_has_escape(one) for one in deciding):
         raise NotReplayable("a name in it holds characters that records escape")
 
@@ -328,15 +339,6 @@ def _texts(content: Mapping[str, Any]) -> Mapping[str, str]:
     if not all(isinstance(value, str) for value in content.values()):
         raise TypeError("no texts")
     return content
-
-
-def _text(body: Mapping[str, Any], name: str) -> str | None:
-    value = body.get(name)
-    return value if isinstance(value, str) else None
-
-
-def _line(value: object) -> int | None:
-    return value if type(value) is int else None
 
 
 def _unavailable(*_: Any, **__: Any) -> NoReturn:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from licet.record import Record
+from licet.workbench.history.bodies import action_and_target, mappings, texts
 
 _OUTCOMES = {"true": "hit", "unknown": "unknown", "false": "missed"}
 _BY = re.compile(r"(?::(\d+))? (.*)", re.DOTALL)
@@ -29,16 +30,16 @@ def recounted(records: Sequence[Record]) -> dict[str, Any] | None:
         return None
     decision, request = bodies["decision"], bodies.get("request", {})
     selection = bodies.get("selection", {})
-    files = _texts(decision.get("documents"))
+    files = texts(decision.get("documents"))
     return {
         "run_id": place.entry.run_id,
         "recorded": {"log": place.log, "seq": place.seq, "time": place.entry.time},
         "effect": decision.get("effect"),
-        "verdicts": [_verdict(one, files) for one in _maps(decision.get("verdicts"))],
-        "violations": [dict(one) for one in _maps(decision.get("violations"))],
+        "verdicts": [_verdict(one, files) for one in mappings(decision.get("verdicts"))],
+        "violations": [dict(one) for one in mappings(decision.get("violations"))],
         "selection": {
             "backend": selection.get("backend"),
-            "candidates": [dict(one) for one in _maps(selection.get("candidates"))],
+            "candidates": [dict(one) for one in mappings(selection.get("candidates"))],
         },
         "repair": [],
         "policy": decision.get("policy"),
@@ -49,38 +50,28 @@ def recounted(records: Sequence[Record]) -> dict[str, Any] | None:
             {"file": file, "role": "bound" if number else "root"} for number, file in enumerate(files)
         ],
         "rules": [*_rules(decision.get("rules")), *_pending(decision.get("pending"))],
-        "demands": _texts(decision.get("demands")),
-        "rehearsals": [_rehearsal(one, files) for one in _maps(decision.get("rehearsals"))],
-        "ballots": [dict(one) for one in _maps(decision.get("ballots"))],
+        "demands": texts(decision.get("demands")),
+        "rehearsals": [_rehearsal(one, files) for one in mappings(decision.get("rehearsals"))],
+        "ballots": [dict(one) for one in mappings(decision.get("ballots"))],
         "licet": request.get("licet"),
         "screen": request.get("screen"),
         "termination": bodies.get("result", {}).get("termination"),
     }
 
 
-def exit_code(told: Mapping[str, Any]) -> int:
-    """That of `licet explain` for a decision recorded so; one that can't be read counts as denied."""
-    effect = told["effect"]
-    if effect not in ("allow", "ask"):
-        return 3
-    if told["selection"]["backend"] is None:
-        return 5
-    return 4 if effect == "ask" else 0
-
-
 def _verdict(one: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
-    action, _, target = str(one.get("intent", "?")).partition(" ")
+    action, target = action_and_target(str(one.get("intent", "?")))
     return {
         "intent": {
             "action": action,
-            "target": target if target and target != "(unknown)" else None,
+            "target": target,
             "source": one.get("source"),
             "line": one.get("line"),
             "when": one.get("when"),
             "excerpt": None,
         },
         "effect": one.get("effect"),
-        "by": [_by(text, files) for text in _texts(one.get("by"))],
+        "by": [_by(text, files) for text in texts(one.get("by"))],
         "reason": one.get("reason"),
     }
 
@@ -98,17 +89,17 @@ def _by(text: str, files: Sequence[str]) -> dict[str, Any]:
 
 
 def _rules(rules: object) -> Iterable[dict[str, Any]]:
-    for one in _maps(rules):
+    for one in mappings(rules):
         yield {
             "rule": one.get("rule"),
             "where": one.get("where"),
             "outcome": _OUTCOMES.get(str(one.get("truth")), "unknown"),
-            "leaves": [dict(leaf) for leaf in _maps(one.get("leaves"))],
+            "leaves": [dict(leaf) for leaf in mappings(one.get("leaves"))],
         }
 
 
 def _pending(names: object) -> Iterable[dict[str, Any]]:
-    return ({"rule": name, "where": None, "outcome": "pending", "leaves": []} for name in _texts(names))
+    return ({"rule": name, "where": None, "outcome": "pending", "leaves": []} for name in texts(names))
 
 
 def _rehearsal(one: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
@@ -116,14 +107,6 @@ def _rehearsal(one: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
     return {
         "document": document,
         "effect": one.get("effect"),
-        "verdicts": [_verdict(each, (*files, document)) for each in _maps(one.get("verdicts"))],
+        "verdicts": [_verdict(each, (*files, document)) for each in mappings(one.get("verdicts"))],
         "rules": list(_rules(one.get("rules"))),
     }
-
-
-def _maps(value: object) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, (list, tuple)) else []
-
-
-def _texts(value: object) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, (list, tuple)) else []

@@ -31,7 +31,14 @@ from licet.policy.leaves import KeyTest
 from licet.policy.truth import Truth
 from licet.prepare import Prepared, decide_on
 from licet.select import Candidate, Offer, Selection
-from licet.workbench.history.recorded import NotReplayable, RecordedCall, RecordedRun, restore
+from licet.workbench.history.bodies import mappings
+from licet.workbench.history.recorded import (
+    NotReplayable,
+    RecordedAccess,
+    RecordedCall,
+    RecordedRun,
+    restore,
+)
 
 Outcome = Literal["allowed", "asks", "unrunnable", "denied"]
 _MOST_KEPT = 1024
@@ -52,6 +59,14 @@ def nearest(run: RecordedRun, selection: Selection) -> Candidate | None:
     return min(
         selection.candidates, key=lambda one: (one.name != run.backend, len(one.blockers)), default=None
     )
+
+
+def is_opened(access: RecordedAccess, prepared: Prepared) -> bool | None:
+    """Whether the sandbox that `prepared` chose would open an access; None if that can't be said."""
+    chosen, intent = prepared.selection.chosen, access.intent
+    if chosen is None or intent is None or intent.target is None:
+        return None
+    return chosen.opened.opens(intent.action, intent.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +142,7 @@ class Replayer:
             content["too_large"] = self._sizes(body)
         content["seen"] = [
             (one.get("intent"), one.get("line"))
-            for one in _mappings(decision.get("verdicts"))
+            for one in mappings(decision.get("verdicts"))
             if one.get("source") == "inferred"
         ]
         content["violations"], content["ballots"] = decision.get("violations"), decision.get("ballots")
@@ -180,7 +195,3 @@ class Replayer:
             )
         except (InvalidPolicy, ValueError) as problem:  # an entry, or a target, that means nothing here
             return NotReplayable(f"it can't be decided here: {bounded(str(problem), 200)}")
-
-
-def _mappings(value: Any) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -31,7 +31,7 @@ from licet.workbench.history.recorded import NotReplayable, RecordedRun
 from licet.workbench.history.replay import Replayer, nearest
 from licet.workbench.history.tally import Tally
 from licet.workbench.history.wants import Forbidden, Want, Wants, wants_of
-from licet.workbench.history.yamltext import NotEditable, with_allowed
+from licet.workbench.yamltext import NotEditable, with_allowed
 
 MOST_CASES = 10_000
 """How many different runs are tried again under what is suggested."""

@@ -17,9 +17,8 @@ from licet.prepare import Prepared
 from licet.request import TARGETLESS, Action, Intent
 from licet.rules import LANGUAGE, Rules
 from licet.screen import VIOLATIONS
-from licet.workbench.history.impact import access_target, is_opened
 from licet.workbench.history.recorded import RecordedCall, RecordedRun
-from licet.workbench.history.replay import Replayer
+from licet.workbench.history.replay import Replayer, is_opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +121,9 @@ def _accesses(run: RecordedRun, prepared: Prepared) -> Iterator[Want | Forbidden
     """What was refused while it ran, and still would be."""
     rules = Rules.of(prepared.stack, prepared.request.workdir)
     for access in run.accesses:
-        target = access_target(access)
-        if access.allowed or target is None or is_opened(access, prepared):
+        if access.allowed or (intent := access.intent) is None or is_opened(access, prepared):
             continue
-        action: Action = "network" if access.action == "network" else _file(access.action)
-        verdict = verdict_of(Intent(action, target), rules)
+        verdict = verdict_of(intent, rules)
         if verdict.effect == "deny":
             yield _denied(verdict, "refused while it ran", prepared)
         elif verdict.effect == "ask" and prepared.request.intents is None:
@@ -134,10 +131,6 @@ def _accesses(run: RecordedRun, prepared: Prepared) -> Iterator[Want | Forbidden
             yield Forbidden(f"`{verdict.intent}`", f"{by} asks about it, and the request does not name it")
         elif prepared.request.intents is not None:
             yield Forbidden(f"`{verdict.intent}`", "the request itself, which lists its intents without it")
-
-
-def _file(action: str) -> Action:
-    return "write" if action == "write" else "read"
 
 
 def _calls(run: RecordedRun, prepared: Prepared, replayer: Replayer) -> Iterator[Want | Forbidden]:

@@ -83,7 +83,7 @@ class _Surroundings:
     @cached_property
     def _samples(self) -> Mapping[Action, tuple[str | None, ...]]:
         documents = self.stack.documents
-        return {action: samples(entries_of(documents, action), action) for action in ACTIONS}
+        return {action: samples(documents, action) for action in ACTIONS}
 
     @cached_property
     def _workdir(self) -> Mapping[Action, bool]:

@@ -9,14 +9,15 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal
 
 from licet.errors import Position
 from licet.policy import PolicyDocument, PolicyStack
 from licet.request import ACTIONS, Intent
 from licet.rules import SEVERITY, Rules
 from licet.workbench.lint.findings import Finding
-from licet.workbench.samples import EVERYTHING, entries_of, samples
+from licet.workbench.samples import EVERYTHING, samples
 from licet.workbench.words import STAND_IN
 
 
@@ -61,9 +62,8 @@ def _lists_subsumed(bound: PolicyDocument, others: Sequence[PolicyDocument]) -> 
     for name, value in bound.limits.stated().items():
         if not any(other.limits.stated().get(name, value + 1) <= value for other in others):
             return False
-    for one in (bound.env, bound.tools):
-        if one is not None and not any(_names(o, one is bound.env) <= set(one) for o in others):
-            return False
+    if not all(_lists_as_few(key, bound, others) for key in ("env", "tools")):
+        return False
     modules = set(bound.screen.modules.deny) - {m for o in others for m in o.screen.modules.deny}
     words = (
         (bound.screen.mode == "refuse", any(o.screen.mode == "refuse" for o in others)),
@@ -83,9 +83,13 @@ def _evidence(document: PolicyDocument) -> int:
     return document.sandbox.evidence.rank if document.sandbox.evidence else 0
 
 
-def _names(document: PolicyDocument, of_env: bool) -> set[str]:
-    stated = document.env if of_env else document.tools
-    return {"\0"} if stated is None else set(stated)
+def _lists_as_few(
+    key: Literal["env", "tools"], bound: PolicyDocument, others: Iterable[PolicyDocument]
+) -> bool:
+    """Whether some other bound admits no name under `key` that this one does not."""
+    admitted: Mapping[str, object] | None = getattr(bound, key)
+    theirs = (getattr(other, key) for other in others)
+    return admitted is None or any(one is not None and set(one) <= set(admitted) for one in theirs)
 
 
 def _rules_subsumed(bound: PolicyDocument, others: Sequence[PolicyDocument]) -> bool:
@@ -98,9 +102,7 @@ def _votes_subsumed(bound: PolicyDocument, others: Sequence[PolicyDocument]) -> 
     mine = Rules.of(PolicyStack(EVERYTHING, (bound,)), STAND_IN)
     theirs = Rules.of(PolicyStack(EVERYTHING, tuple(others)), STAND_IN)
     for action in ACTIONS:
-        named = [entry.bind(STAND_IN) for entry in entries_of((EVERYTHING, bound, *others), action)]
-        tools = {name for one in (bound, *others) for name in one.tools or () if action == "tool"}
-        for sample in samples(named, action, tools):
+        for sample in samples((EVERYTHING, bound, *others), action):
             ours, other = (rules.vote(Intent(action, sample)) for rules in (mine, theirs))
             if SEVERITY[ours.effect] > SEVERITY[other.effect]:
                 return False

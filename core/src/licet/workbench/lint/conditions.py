@@ -11,8 +11,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,7 +20,7 @@ from licet.policy.during import Window
 from licet.policy.facts import Facts
 from licet.policy.leaves import PROPERTY, DuringTest, KeyTest, MomentTest, Test, TextTest, Word, class_of
 from licet.policy.rule import Rule
-from licet.policy.truth import Truth, both, certain, negated
+from licet.policy.truth import Truth, both, certain
 from licet.request import Subject
 from licet.workbench.lint.findings import Finding
 from licet.workbench.words import condition as in_words
@@ -72,14 +71,6 @@ def _end(test: Test) -> datetime | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """One kind of request, as far as conditions can tell."""
-
-    facts: Facts
-    texts: dict[str, bool]
-
-
 def _possible(condition: Condition) -> bool | None:
     """Whether some case meets the condition for certain; None if there are too many to try."""
     tests = condition.tests
@@ -99,7 +90,7 @@ def _possible(condition: Condition) -> bool | None:
         for at in instants:
             facts = Facts(subject=subject, at=at)
             for truths in itertools.product((True, False), repeat=len(texts)):
-                if _met(condition, _Case(facts, dict(zip(texts, truths, strict=True)))):
+                if _met(condition, facts, dict(zip(texts, truths, strict=True))):
                     return True
     return False
 
@@ -108,14 +99,14 @@ def _pairs(condition: Condition) -> Iterable[tuple[Any, Test]]:
     return zip(condition.leaves, condition.tests, strict=True)
 
 
-def _met(condition: Condition, case: _Case) -> bool:
+def _met(condition: Condition, facts: Facts, texts: Mapping[str, bool]) -> bool:
+    """Whether a condition is met for certain, where its `texts` are true or false as stated."""
     positive: list[Truth] = []
     negative: list[Truth] = []
     for leaf, test in _pairs(condition):
-        truth = certain(case.texts[leaf.text]) if isinstance(test, TextTest) else test.truth(case.facts)
+        truth = certain(texts[leaf.text]) if isinstance(test, TextTest) else test.truth(facts)
         (negative if leaf.clause == "unless" else positive).append(truth)
-    met = both(positive)
-    return (both((met, negated(both(negative)))) if negative else met) is Truth.true
+    return both(positive) is Truth.true and not (negative and both(negative) is not Truth.false)
 
 
 def _words(key: str, tests: Sequence[Test]) -> list[Word]:

@@ -76,14 +76,10 @@ def closed(stack: PolicyStack) -> Iterator[Finding]:
     always = tuple(rule for bound in stack.bounds for rule in unconditional(bound))
     rules = Rules.of(stack.applying(always), STAND_IN)
     around: tuple[PolicyDocument | Rule, ...] = (*stack.documents, *always)
-    tools = {name for bound in stack.bounds for name in bound.tools or ()}
-    by_action = {action: entries_of(around, action) for action in ACTIONS}
-    known = {
-        action: samples(found, action, tools if action == "tool" else ())
-        for action, found in by_action.items()
-    }
+    known = {action: samples(around, action) for action in ACTIONS}
+    by_run = {action for action in ACTIONS if any(one.names_workdir for one in entries_of(around, action))}
     for entry in (*stack.root.ask, *stack.root.allow):
-        if any(other.names_workdir for other in by_action[entry.action]):
+        if entry.action in by_run:
             continue  # which directory that is, only a run can tell
         found = inside(entry, known[entry.action])
         votes = [rules.vote(Intent(entry.action, sample)) for sample in found]

@@ -7,7 +7,7 @@ the bounds, the backends or the day; each says how to write it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from licet.errors import Position
@@ -46,14 +46,7 @@ class Finding:
 
     def as_json(self) -> dict[str, Any]:
         """The form of `licet policy check --json`."""
-        return {
-            "severity": self.severity,
-            "code": self.code,
-            "where": {"file": self.where.file, "line": self.where.line, "column": self.where.column},
-            "message": self.message,
-            "advice": self.advice,
-            "witness": self.witness,
-        }
+        return asdict(self)
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -42,12 +42,12 @@ def _case(suite: ElementTree.Element, policy: str, trial: Trial) -> None:
         suite,
         "testcase",
         classname=_held(policy),
-        name=_held(trial.label),
+        name=_held(trial.case.label),
         file=_held(where.file),
         line=str(where.line),
     )
     if not trial.passed:
-        lines = [f"{one.what}: expected {one.expected}, found {one.found}" for one in trial.shortfalls]
+        lines = list(map(str, trial.shortfalls))
         failure = ElementTree.SubElement(case, "failure", type="expectation", message=_held("; ".join(lines)))
         failure.text = "\n".join(map(_held, (str(where), *lines, *trial.notes)))
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from licet.errors import InvalidPolicy, Position, UsageError
+from licet.errors import InvalidPolicy, Position, UsageError, reason_of
 from licet.files import read_plain
 from licet.policy import PolicyStack
 from licet.policy.cases import Case, check_circumstances, parse_cases
@@ -99,8 +99,8 @@ def _found(name: str) -> Iterator[str]:
 
 
 def _refuse(problem: OSError) -> NoReturn:
-    reason = (problem.strerror or str(problem)).lower()
-    raise UsageError(f"`{problem.filename}` can't be searched for tests: {reason}") from None
+    message = f"`{problem.filename}` can't be searched for tests: {reason_of(problem)}"
+    raise UsageError(message) from None
 
 
 def read_tests(path: Path) -> TestFile:
@@ -113,8 +113,7 @@ def read_tests(path: Path) -> TestFile:
     try:
         tree = load(read_plain(path, MAX_BYTES + 1, follow=True), file)
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
-        raise InvalidPolicy(f"the tests can't be read: {reason}", where=Position(file)) from None
+        raise InvalidPolicy(f"the tests can't be read: {reason_of(problem)}", where=Position(file)) from None
     if not isinstance(tree, Fields):
         raise InvalidPolicy(
             "a file of tests is a mapping with `policy` and `tests`",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from licet.policy import MANAGED, PolicyStack
+from licet.policy import PolicyStack
 from licet.policy.cases import Case
 from licet.workbench.trials.coverage import Coverage, Ledger
 from licet.workbench.trials.mutants import Mutant
@@ -41,7 +40,6 @@ def try_suite(
     *,
     picked: Callable[[Case], bool] = lambda case: True,
     heard: Callable[[], None] = lambda: None,
-    managed: Path = MANAGED,
 ) -> Tested:
     """Try the cases of `suite` that are `picked` under its policy, loaded as `stack`; `heard` is called
     after each.
@@ -52,7 +50,7 @@ def try_suite(
     ledger, trials = Ledger(stack), []
     for case in suite.cases(stack):
         if picked(case):
-            trial = try_case(case, stack, managed=managed)
+            trial = try_case(case, stack)
             ledger.see(trial.answer)
             trials.append(trial)
             heard()

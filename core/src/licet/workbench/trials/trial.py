@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from licet.decide import Verdict
 from licet.errors import InvalidPolicy
-from licet.policy import MANAGED, PolicyStack
+from licet.policy import PolicyStack
 from licet.policy.advice import nearest
 from licet.policy.cases import Case
 from licet.policy.expectations import Wish
@@ -33,6 +32,9 @@ class Shortfall:
     what: str
     expected: str
     found: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: expected {self.expected}, found {self.found}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,14 +53,9 @@ class Trial:
         """Whether everything that was expected is so."""
         return not self.shortfalls
 
-    @property
-    def label(self) -> str:
-        """What to call it."""
-        return self.case.label
 
-
-def try_case(case: Case, stack: PolicyStack, *, managed: Path = MANAGED) -> Trial:
-    """Put `case` to `stack`, and compare; `managed` is the directory of managed bounds.
+def try_case(case: Case, stack: PolicyStack) -> Trial:
+    """Put `case` to `stack`, and compare.
 
     Raises:
         InvalidPolicy: the case can't be tried, or could not fail; with its place.
@@ -67,8 +64,8 @@ def try_case(case: Case, stack: PolicyStack, *, managed: Path = MANAGED) -> Tria
     answer = ask(case, stack)
     short = tuple(_short_of_rule(answer, rule) if rule else _short_of_whole(answer, stack))
     deciding = (by.document for verdict in _deciding(answer) for by in verdict.by)
-    from_above = dict.fromkeys(document for document in deciding if Path(document).parent == managed)
-    return Trial(case, rule, answer, short, tuple(_notes(answer, rule)), tuple(from_above))
+    managed = tuple(dict.fromkeys(document for document in deciding if document in stack.managed))
+    return Trial(case, rule, answer, short, tuple(_notes(answer, rule)), managed)
 
 
 def rules_of(stack: PolicyStack) -> tuple[Rule, ...]:

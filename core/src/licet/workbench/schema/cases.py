@@ -1,65 +1,52 @@
 """The part of the JSON Schema that is about test cases, in rules and in files of tests.
 
-Rules this module keeps: as for `licet.workbench.schema`, whose definitions it uses.
+Rules this module keeps: those of the package, whose definitions it uses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from licet.policy.cases import ASKS, CIRCUMSTANCES
-from licet.policy.expectations import EFFECTS, STATES
+from licet.policy.expectations import EFFECTS, OF_THE_WHOLE, STATES
 from licet.policy.expectations import KEYS as EXPECT_KEYS
 from licet.request import Subject
-
-Schema = dict[str, Any]
+from licet.workbench.schema.parts import TEXT, Schema, closed, either, listed, ref
 
 _ACTIONS = r"^\s*((read|write|network) .*\S|shell)\s*$"
-_OF_THE_WHOLE = frozenset({"by", "opened", "closed"})
 
 
 def case(*, in_rule: bool) -> Schema:
     """One case; inside a rule it is about that rule and does not name it."""
     properties: Schema = {"name": {"type": "string", "description": "What to call it."}}
     if not in_rule:
-        properties["rule"] = {
-            "type": "string",
-            "description": "The rule it is about; without, the whole policy.",
-        }
+        properties["rule"] = TEXT | {"description": "The rule it is about; without, the whole policy."}
     properties |= _asked() | circumstances() | {"expect": _expect(in_rule=in_rule)}
-    return _closed(properties) | {
-        "required": ["expect"],
-        "anyOf": [{"required": [key]} for key in ASKS if key != "args"],
-    }
+    asks = [{"required": [key]} for key in ASKS if key != "args"]
+    return closed(properties, ["expect"], anyOf=asks)
 
 
 def circumstances() -> Schema:
     """What holds while a case is asked, by key."""
-    texts = {"type": "object", "additionalProperties": {"type": "string"}}
+    texts = {"type": "object", "additionalProperties": TEXT}
     subject: Schema = {name: {} for name in Subject.model_fields} | {
-        "groups": {"type": "array", "items": {"type": "string"}},
+        "groups": listed(TEXT),
         "properties": {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
     }
     told: Schema = {
-        "subject": _closed(subject),
+        "subject": closed(subject),
         "at": {"type": "string", "description": "An instant with its offset: `2026-03-07T12:00:00+01:00`."},
-        "workdir": {"type": "string"},
+        "workdir": TEXT,
         "inputs": {"type": "object", "additionalProperties": True},
-        "tools": {
-            "anyOf": [
-                {"type": "array", "items": {"type": "string"}},
-                {"type": "object", "additionalProperties": {"$ref": "#/$defs/signature"}},
-            ]
-        },
+        "tools": either(listed(TEXT), {"type": "object", "additionalProperties": ref("signature")}),
         "metadata": texts,
-        "limits": {"$ref": "#/$defs/limits"},
+        "limits": ref("limits"),
     }
     return {key: told[key] for key in CIRCUMSTANCES}
 
 
 def _asked() -> Schema:
-    targets = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+    targets = either(TEXT, listed(TEXT))
     told: Schema = {
         "tool": {"type": "string", "description": "A call of this tool, with `args`."},
         "args": {"type": "object", "additionalProperties": True},
@@ -79,19 +66,15 @@ def _expect(*, in_rule: bool) -> Schema:
         "effect": {"enum": list(EFFECTS)},
         "rule": {"enum": list(STATES)},
         "by": {"type": "string", "description": "A rule that is among those that decide."},
-        "limits": {"$ref": "#/$defs/limits"},
-        "demands": {"type": "array", "items": {"$ref": "#/$defs/approval"}},
+        "limits": ref("limits"),
+        "demands": listed(ref("approval")),
         "opened": _intents("What a sandbox may open."),
         "closed": _intents("What a sandbox may not open."),
     }
-    keys: Iterable[str] = (key for key in EXPECT_KEYS if not (in_rule and key in _OF_THE_WHOLE))
+    keys: Iterable[str] = (key for key in EXPECT_KEYS if not (in_rule and key in OF_THE_WHOLE))
     word = {"enum": [*EFFECTS, *STATES]}
-    return {"anyOf": [word, _closed({key: told[key] for key in keys}) | {"minProperties": 1}]}
+    return either(word, closed({key: told[key] for key in keys}, minProperties=1))
 
 
 def _intents(description: str) -> Schema:
-    return {"type": "array", "items": {"type": "string", "pattern": _ACTIONS}, "description": description}
-
-
-def _closed(properties: Schema) -> Schema:
-    return {"type": "object", "properties": properties, "additionalProperties": False}
+    return listed({"type": "string", "pattern": _ACTIONS}, description)

@@ -1,10 +1,10 @@
-"""Adding entries to the `allow` of a policy's text, leaving every other character as it is.
+"""Writing texts of policies: one value, and entries added to an `allow` with all else left as it is.
 
 Rules this module keeps:
 
 - comments, layout, quotation marks and line ends stay; what is added is written in the style of its
   neighbours: in a list in brackets, on lines of their own, or as a new `allow` at the end;
-- an entry is written plain where YAML reads it back as it is and all of it can be seen, and else in quotes;
+- a text is written plain where YAML reads it back as it is and all of it can be seen, and else in quotes;
 - what comes out is not trusted here: whoever calls reads it back, and compares.
 """
 
@@ -46,16 +46,16 @@ def with_allowed(text: str, entries: Sequence[str]) -> str:
     if not isinstance(allow, yaml.SequenceNode):
         raise NotEditable("its `allow` is no list")
     if allow.flow_style:
-        return _in_brackets(text, allow, [_spelled(entry, flow=True) for entry in entries], newline)
+        return _in_brackets(text, allow, [scalar(entry, flow=True) for entry in entries], newline)
     return _on_lines(text, allow, entries, newline)
 
 
 def _with_new_list(text: str, root: Any, entries: Sequence[str], newline: str) -> str:
     if root.flow_style:
-        inside = ", ".join(_spelled(entry, flow=True) for entry in entries)
+        inside = ", ".join(scalar(entry, flow=True) for entry in entries)
         return _in_brackets(text, root, [f"allow: [{inside}]"], newline)
     indent = " " * root.value[0][0].start_mark.column
-    lines = [f"{indent}allow:", *(f"{indent}  - {_spelled(entry)}" for entry in entries)]
+    lines = [f"{indent}allow:", *(f"{indent}  - {scalar(entry)}" for entry in entries)]
     end = root.end_mark.index
     before = text[:end].rstrip(" ") if end < len(text) else text
     if before and not before.endswith(("\n", "\r")):
@@ -71,7 +71,7 @@ def _on_lines(text: str, allow: Any, entries: Sequence[str], newline: str) -> st
     if not _DASH.match(prefix):
         raise NotEditable("its `allow` is written in a way of its own")
     end = text.find("\n", last.end_mark.index)
-    lines = [prefix + _spelled(entry) for entry in entries]
+    lines = [prefix + scalar(entry) for entry in entries]
     if end < 0:
         return text + newline + newline.join(lines) + newline
     return text[: end + 1] + newline.join(lines) + newline + text[end + 1 :]
@@ -113,12 +113,13 @@ def _comma(text: str, begin: int, end: int) -> int | None:
     return None
 
 
-def _spelled(entry: str, *, flow: bool = False) -> str:
-    plain = f"[{entry}]" if flow else f"- {entry}"
+def scalar(content: str, *, flow: bool = False) -> str:
+    """A text as one line of YAML, in quotes where it has to be; `flow` is for the inside of brackets."""
+    plain = f"[{content}]" if flow else f"- {content}"
     try:
-        if entry.isprintable() and list(load(plain.encode(), "")) == [entry]:
-            return entry
+        if content.isprintable() and list(load(plain.encode(), "")) == [content]:
+            return content
     except (InvalidPolicy, TypeError, ValueError):
         pass
-    quoted = json.dumps(entry, ensure_ascii=False)
+    quoted = json.dumps(content, ensure_ascii=False)
     return "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in quoted)

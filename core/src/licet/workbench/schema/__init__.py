@@ -11,7 +11,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -25,15 +25,14 @@ from licet.policy.leaves import KEYS as CONDITION_KEYS
 from licet.policy.leaves import PROPERTY
 from licet.policy.parts import Approval, AuditPolicy, SandboxPolicy, ScreenModules, ScreenPolicy
 from licet.policy.problems import HIDDEN
-from licet.policy.rule import KEYS as RULE_KEYS
+from licet.policy.rule_reader import KEYS as RULE_KEYS
 from licet.policy.signatures import KINDS
 from licet.request import DEFAULT_LIMITS, Limits
 from licet.requirements import LIMIT_CONTROLS
 from licet.units import show_limit
-from licet.workbench.case_schema import case, circumstances
-from licet.workbench.words import listed
-
-Schema = dict[str, Any]
+from licet.workbench import words as in_words
+from licet.workbench.schema.cases import case, circumstances
+from licet.workbench.schema.parts import TEXT, Schema, closed, either, listed, one_or_more, ref, words
 
 FILE_NAME = "licet.schema.json"
 """What the schema is called where it lies beside a policy."""
@@ -57,19 +56,19 @@ def schema() -> Schema:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "licet policy",
         "description": "Decides whether code that nobody reviewed may run; see `licet policy check`.",
-        **_object(_properties(PolicyDocument, _DOCUMENT), required=["licet"]),
+        **closed(_properties(PolicyDocument, _DOCUMENT), required=["licet"]),
         "$defs": _definitions(),
     }
 
 
 def schema_of_tests() -> Schema:
     """That of files of tests, `*.test.yaml`."""
-    cases = {"type": "array", "items": case(in_rule=False), "minItems": 1}
-    given = _object(circumstances(), description="Circumstances of every case that does not state its own.")
+    cases = listed(case(in_rule=False), minItems=1)
+    given = closed(circumstances(), description="Circumstances of every case that does not state its own.")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "tests of a licet policy",
-        **_object({"policy": _FILE, "given": given, "tests": cases}, required=["policy", "tests"]),
+        **closed({"policy": _FILE, "given": given, "tests": cases}, required=["policy", "tests"]),
         "$defs": _definitions(),
     }
 
@@ -78,11 +77,11 @@ def _definitions() -> Schema:
     return {
         "permission": _entry("allow", port=True),
         "denial": _entry("deny", port=False),
-        "duration": _either(
+        "duration": either(
             {"type": "string", "pattern": _DURATION}, {"type": "number", "exclusiveMinimum": 0},
             "Seconds, or a number with ms, s, m, h or d: `500ms`, `60s`, `2m`.",
         ),
-        "size": _either(
+        "size": either(
             {"type": "string", "pattern": _SIZE}, {"type": "number", "exclusiveMinimum": 0},
             "Bytes, or a number with kB, MB, GB, KiB, MiB or GiB: `64KiB`, `2GiB`.",
         ),
@@ -97,32 +96,6 @@ def _definitions() -> Schema:
         "rule": _rule(),
         "signature": _signature(),
     }  # fmt: skip
-
-
-def _ref(name: str, description: str | None = None) -> Schema:
-    found: Schema = {"$ref": f"#/$defs/{name}"}
-    return found | ({"description": description} if description else {})
-
-
-def _object(properties: Mapping[str, Any], required: list[str] | None = None, **more: Any) -> Schema:
-    found: Schema = {"type": "object", "properties": dict(properties), "additionalProperties": False, **more}
-    return found | ({"required": required} if required else {})
-
-
-def _either(one: Schema, other: Schema, description: str) -> Schema:
-    return {"anyOf": [one, other], "description": description}
-
-
-def _one_or_more(item: Schema, description: str) -> Schema:
-    return _either(item, {"type": "array", "items": item, "minItems": 1}, description)
-
-
-def _texts(description: str) -> Schema:
-    return {"type": "array", "items": {"type": "string"}, "description": description}
-
-
-def _words(words: Iterable[str], description: str) -> Schema:
-    return {"enum": [str(word) for word in words], "description": description}
 
 
 def _properties(model: type[BaseModel], told: Mapping[str, Any]) -> Schema:
@@ -161,10 +134,10 @@ def _limits() -> Schema:
     for name in Limits.model_fields:
         kind = "duration" if name in _IN_SECONDS else "count" if name in _COUNTS else "size"
         by = LIMIT_CONTROLS.get(name)
-        held = f"held by the sandbox ({listed(by)})" if by else "kept by licet or the language"
+        held = f"held by the sandbox ({in_words.listed(by)})" if by else "kept by licet or the language"
         default = show_limit(name, defaults[name]) if name in defaults else "none"
-        found[name] = _ref(kind, f"Default {default}; {held}. The lowest of all documents counts.")
-    return _object(found)
+        found[name] = ref(kind, f"Default {default}; {held}. The lowest of all documents counts.")
+    return closed(found)
 
 
 def _sandbox() -> Schema:
@@ -174,20 +147,20 @@ def _sandbox() -> Schema:
         for control in Control
     }
     told = {
-        "require": _object(controls, description="Controls that must hold beyond what the decision demands."),
-        "evidence": _words(Evidence, "What a claim has to rest on. The strongest of all documents counts."),
-        "only": _texts("The backends that may be used. What all documents admit counts."),
-        "prefer": _texts("Which backend to take first among those that qualify."),
+        "require": closed(controls, description="Controls that must hold beyond what the decision demands."),
+        "evidence": words(Evidence, "What a claim has to rest on. The strongest of all documents counts."),
+        "only": listed(TEXT, "The backends that may be used. What all documents admit counts."),
+        "prefer": listed(TEXT, "Which backend to take first among those that qualify."),
     }
-    return _object(_properties(SandboxPolicy, told), description="What is asked of a sandbox.")
+    return closed(_properties(SandboxPolicy, told), description="What is asked of a sandbox.")
 
 
 def _audit() -> Schema:
     told = {
-        "mode": _words(("required", "best_effort"), "`required`: no trail, no run."),
-        "content": _words(("digest", "kept"), "`digest`: the record holds no content."),
+        "mode": words(("required", "best_effort"), "`required`: no trail, no run."),
+        "content": words(("digest", "kept"), "`digest`: the record holds no content."),
     }
-    return _object(_properties(AuditPolicy, told), description="How the trail is kept.")
+    return closed(_properties(AuditPolicy, told), description="How the trail is kept.")
 
 
 def _approval() -> Schema:
@@ -198,31 +171,29 @@ def _approval() -> Schema:
             "maximum": 100,
             "description": "How many different persons.",
         },
-        "from": _texts("The groups they come from; empty: anybody."),
-        "reviewer": _words(("any", "human"), "`human`: no program can approve."),
-        "expires": _ref("duration", "How long an approval may take and wait until it is used."),
-        "unattended": _words(("deny", "queue"), "What happens where nobody can be asked."),
+        "from": listed(TEXT, "The groups they come from; empty: anybody."),
+        "reviewer": words(("any", "human"), "`human`: no program can approve."),
+        "expires": ref("duration", "How long an approval may take and wait until it is used."),
+        "unattended": words(("deny", "queue"), "What happens where nobody can be asked."),
     }
-    return _object(_properties(Approval, told), description="Who has to approve what asks.")
+    return closed(_properties(Approval, told), description="Who has to approve what asks.")
 
 
 def _condition() -> Schema:
     text = {"type": "string", "minLength": 1, "description": "CEL, type-checked when the policy is loaded."}
-    one = {"anyOf": [text, _ref("mapping")]}
-    return _either(
-        one, {"type": "array", "items": one, "minItems": 1}, "A text (CEL), a mapping, or a list: all of it."
-    )
+    one = either(text, ref("mapping"))
+    return one_or_more(one, "A text (CEL), a mapping, or a list: all of it.")
 
 
 def _mapping() -> Schema:
-    words = _one_or_more({"type": "string"}, "A text, or a list of which any may match.")
+    texts = one_or_more(TEXT, "A text, or a list of which any may match.")
     moments = {"type": "string", "description": "A day, or a time with its offset: `2026-03-01T12:00:00Z`."}
-    found: Schema = {key: words for key in CONDITION_KEYS if not key.startswith(PROPERTY)}
+    found: Schema = {key: texts for key in CONDITION_KEYS if not key.startswith(PROPERTY)}
     found |= {"before": moments, "after": moments}
     value = {"type": ["string", "number", "boolean"]}
-    properties = _one_or_more(value, "A property of the subject.")
+    properties = one_or_more(value, "A property of the subject.")
     pattern = {f"^{PROPERTY.replace('.', '[.]')}.+$": properties}
-    return _object(found, patternProperties=pattern, minProperties=1)
+    return closed(found, patternProperties=pattern, minProperties=1)
 
 
 def _window() -> Schema:
@@ -233,13 +204,13 @@ def _window() -> Schema:
     }
     hours = {"type": "string", "pattern": r"^\s*[0-9]{2}:[0-9]{2}\s*-\s*[0-9]{2}:[0-9]{2}\s*$"}
     told = {
-        "days": _one_or_more(day, "Days of the week, or spans of them."),
-        "hours": _one_or_more(hours, "`09:00-17:30`; an end before the start lies on the next day."),
+        "days": one_or_more(day, "Days of the week, or spans of them."),
+        "hours": one_or_more(hours, "`09:00-17:30`; an end before the start lies on the next day."),
         "from": {"type": "string", "description": "A date or a time at which it begins."},
         "until": {"type": "string", "description": "A date or a time at which it is over."},
         "zone": {"type": "string", "description": "The clock it is read on: `Europe/Berlin`, `UTC`."},
     }
-    return _object({key: told[key] for key in DURING_KEYS}, minProperties=1)
+    return closed({key: told[key] for key in DURING_KEYS}, minProperties=1)
 
 
 def _any_case(words: tuple[str, ...]) -> str:
@@ -247,31 +218,26 @@ def _any_case(words: tuple[str, ...]) -> str:
 
 
 def _rule() -> Schema:
-    entries = [{"type": "array", "items": _ref("denial")}, _ref("denial")]
-    asked = [{"type": "array", "items": _ref("permission")}, _ref("permission")]
+    denial, permission = ref("denial"), ref("permission")
     told = {
         "id": {
             "type": "string",
             "pattern": r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$",
             "description": "Its name in records and tests; name it after its reason.",
         },
-        "deny": {"anyOf": entries, "description": "What it denies while it applies."},
-        "ask": {"anyOf": asked, "description": "What it asks about while it applies."},
-        "if": _ref("condition", "It applies only if this holds, or is not known."),
-        "unless": _ref("condition", "It does not apply if this certainly holds."),
-        "during": _one_or_more(_ref("window"), "When it applies: all of one window; of a list, any."),
-        "limits": _ref("limits"),
-        "sandbox": _ref("sandbox"),
-        "approval": _ref("approval"),
-        "audit": _ref("audit"),
-        "tests": {
-            "type": "array",
-            "items": case(in_rule=True),
-            "description": "Cases that `licet policy test` tries.",
-        },
+        "deny": either(listed(denial), denial, "What it denies while it applies."),
+        "ask": either(listed(permission), permission, "What it asks about while it applies."),
+        "if": ref("condition", "It applies only if this holds, or is not known."),
+        "unless": ref("condition", "It does not apply if this certainly holds."),
+        "during": one_or_more(ref("window"), "When it applies: all of one window; of a list, any."),
+        "limits": ref("limits"),
+        "sandbox": ref("sandbox"),
+        "approval": ref("approval"),
+        "audit": ref("audit"),
+        "tests": listed(case(in_rule=True), "Cases that `licet policy test` tries."),
     }
     properties = {key: told[key] for key in RULE_KEYS}
-    return _object(properties, ["id"], description="Tightens while it applies; it never allows.")
+    return closed(properties, ["id"], description="Tightens while it applies; it never allows.")
 
 
 def _signature() -> Schema:
@@ -283,30 +249,17 @@ def _signature() -> Schema:
 
 
 def _screen() -> Schema:
-    modules = _object(_properties(ScreenModules, {"deny": _texts("Seen by the static screen alone.")}))
+    modules = closed(_properties(ScreenModules, {"deny": listed(TEXT, "Seen by the static screen alone.")}))
     told = {
-        "mode": _words(("refuse", "report"), "What happens to what the static screen finds."),
+        "mode": words(("refuse", "report"), "What happens to what the static screen finds."),
         "modules": modules,
     }
-    return _object(_properties(ScreenPolicy, told), description="The static screen, before anything runs.")
-
-
-def _entries(kind: str, description: str) -> Schema:
-    return {"type": "array", "items": _ref(kind), "description": description}
+    return closed(_properties(ScreenPolicy, told), description="The static screen, before anything runs.")
 
 
 _FILE = {"type": "string", "minLength": 1}
-_BOUND: Schema = {
-    "anyOf": [
-        _FILE,
-        {
-            "type": "object",
-            "properties": {"file": _FILE, "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"}},
-            "required": ["file"],
-            "additionalProperties": False,
-        },
-    ]
-}
+_PINNED = closed({"file": _FILE, "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"}}, ["file"])
+_BOUND = either(_FILE, _PINNED)
 _DOCUMENT: Mapping[str, Schema] = {
     "licet": {"const": 1, "description": "The version of the language."},
     "name": {"type": "string", "description": "How cards and records call it."},
@@ -314,15 +267,15 @@ _DOCUMENT: Mapping[str, Schema] = {
         **_FILE,
         "description": "The text it starts from: a file, or a pack such as `licet:compute`.",
     },
-    "within": _either(
+    "within": either(
         _BOUND,
-        {"type": "array", "items": _BOUND, "examples": [["./org.yaml"]]},
+        listed(_BOUND, examples=[["./org.yaml"]]),
         "Bounds: files or packs that must permit too.",
     ),
-    "allow": _entries("permission", "What code may do. What nothing allows is denied."),
-    "ask": _entries("permission", "What needs an approval. It beats `allow`."),
-    "deny": _entries("denial", "What is never done. It beats `ask` and `allow`."),
-    "limits": _ref("limits"),
+    "allow": listed(ref("permission"), "What code may do. What nothing allows is denied."),
+    "ask": listed(ref("permission"), "What needs an approval. It beats `allow`."),
+    "deny": listed(ref("denial"), "What is never done. It beats `ask` and `allow`."),
+    "limits": ref("limits"),
     "env": {
         "type": "object",
         "additionalProperties": {"type": "string"},
@@ -330,15 +283,15 @@ _DOCUMENT: Mapping[str, Schema] = {
         "description": "The whole environment: values, or `pass` for the host's.",
     },
     "screen": _screen(),
-    "sandbox": _ref("sandbox"),
-    "approval": _ref("approval"),
-    "audit": _ref("audit"),
+    "sandbox": ref("sandbox"),
+    "approval": ref("approval"),
+    "audit": ref("audit"),
     "tools": {
         "type": "object",
-        "additionalProperties": _ref("signature"),
+        "additionalProperties": ref("signature"),
         "description": "Host functions that code may call; in a bound, the only ones.",
     },
-    "rules": _entries("rule", "What is tightened for some, at some time, or in some calls."),
+    "rules": listed(ref("rule"), "What is tightened for some, at some time, or in some calls."),
     "learn": {"type": "boolean", "description": "Whether `licet run --learn` may collect what a run needs."},
-    "mode": _words(("enforce", "dry_run"), "`dry_run`: evaluated and recorded, decides nothing; in bounds."),
+    "mode": words(("enforce", "dry_run"), "`dry_run`: evaluated and recorded, decides nothing; in bounds."),
 }
