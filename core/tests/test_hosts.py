@@ -461,7 +461,7 @@ CHANGES = [
     ),
     lambda host: host.replace(".0.0.", ".", 1),
     lambda host: host.replace("10.", "012.", 1).replace("127.", "0x7f.", 1),
-    lambda host: f"::ffff:{host}" if host[:1].isdigit() else host,
+    lambda host: f"::ffff:{host}" if host[:1].isdigit() and ":" not in host else host,
     lambda host: host.replace("::", ":0:", 1).replace("1", "0001", 1) if ":" in host else host,
     lambda host: host + "%eth0" if ":" in host else host,
 ]

@@ -71,4 +71,4 @@ def test_every_example_compiles() -> None:
         "freeze": 1,
         "night-shift": 1,
     }
-    assert [name for name, condition in built.items() if condition.reads_args] == ["big-refund"]
+    assert [name for name, condition in built.items() if condition.reads_call] == ["big-refund"]

@@ -36,14 +36,21 @@ def test_getenv_reads_literal_texts_alone(run: Any) -> None:
         ("open('b', 'ab')", [Access("write", "/home/work/b")]),
         ("import os\nos.listdir('/')", [Access("read", "/")]),
         ("import os\nos.path.exists('/etc')", [Access("read", "/etc")]),
-        ("import os\nos.remove('x')", [Access("write", "/home/work/x")]),
-        ("import os\nos.rename('x', '/y')", [Access("write", "/home/work/x"), Access("write", "/y")]),
+        ("import os\nos.remove('x')", [Access("write", "/home/work/x"), Access("write", "/home/work")]),
+        ("import os\nos.rmdir('x')", [Access("write", "/home/work/x"), Access("write", "/home/work")]),
+        (
+            "import os\nos.rename('x', '/y/z')",
+            [Access("write", path) for path in ("/home/work/x", "/home/work", "/y/z", "/y")],
+        ),
         ("import os\nos.makedirs('x/y')", [Access("write", "/home/work/x/y")]),
         ("import os\nos.chdir('/tmp')", [Access("read", "/tmp")]),
         ("from pathlib import Path\nPath('x').write_text('y')", [Access("write", "/home/work/x")]),
         ("from pathlib import Path\nPath('x').read_bytes()", [Access("read", "/home/work/x")]),
         ("from pathlib import Path\nPath('x').resolve()", [Access("read", "/home/work/x")]),
-        ("from pathlib import Path\nPath('x').unlink()", [Access("write", "/home/work/x")]),
+        (
+            "from pathlib import Path\nPath('x').unlink()",
+            [Access("write", "/home/work/x"), Access("write", "/home/work")],
+        ),
     ],
 )
 def test_every_file_access_surfaces_and_is_refused(

@@ -99,7 +99,7 @@ def traced(stack: PolicyStack, facts: Facts) -> Iterator[tuple[Rule, Truth | Non
 
 
 def _waits(rule: Rule, facts: Facts) -> bool:
-    return facts.call is None and rule.condition.reads_args
+    return facts.call is None and rule.condition.reads_call
 
 
 def canonical(report: ScreenReport, workdir: str) -> ScreenReport:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
@@ -212,3 +212,12 @@ def _shortfall(control: Control, claim: Enforcement, asked: Requirement) -> Bloc
     if claim.level.rank >= asked.level.rank:
         wanted, offered = f"{wanted} ({asked.evidence})", f"{offered} ({claim.evidence})"
     return Blocker(control.value, wanted, offered, asked.because)
+
+
+def strongest(demands: Iterable[Mapping[Control, Level]]) -> dict[Control, Level]:
+    """The highest level that any of `demands` asks of each control."""
+    asked: dict[Control, Level] = {}
+    for demand in demands:
+        for control, level in demand.items():
+            asked[control] = max(level, asked.get(control, level), key=lambda one: one.rank)
+    return asked

@@ -18,10 +18,10 @@ from functools import lru_cache
 from typing import Literal
 
 from licet.applying import NONE_APPLIED, Applied, Hit, applied_to, canonical
-from licet.contract import Control, Evidence, Level
+from licet.contract import Control, Evidence, Level, strongest
 from licet.opening import opened
 from licet.plan import Opened
-from licet.policy import PolicyStack
+from licet.policy import PolicyDocument, PolicyStack
 from licet.policy.facts import CallFacts, Facts
 from licet.policy.parts import DEFAULT_APPROVAL, Approval
 from licet.policy.patterns import Effect
@@ -66,6 +66,13 @@ class Rehearsal:
     effect: Effect
     verdicts: tuple[Verdict, ...]
     hits: tuple[Hit, ...]
+
+    @classmethod
+    def of(cls, bound: PolicyDocument, would_be: Decision, differing: Iterable[Verdict]) -> Rehearsal:
+        """What `bound` would have made of it: a decision, and of its hits the bound's own."""
+        own = frozenset(bound.rules)
+        hits = tuple(hit for hit in would_be.hits if hit.rule in own)
+        return cls(bound.file, would_be.effect, tuple(differing), hits)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,7 +164,7 @@ def _decision(
         refusals=refusals,
         opened=judged.opened,
         wanted=judged.wanted,
-        required=_strongest(stack.requirements, dict(required)),
+        required=strongest((stack.requirements, dict(required))),
         evidence=stack.evidence,
         policy_digest=stack.digest,
         hits=applied.hits,
@@ -218,8 +225,7 @@ def decide_call(
     for bound, stack_with_it in plain.rehearsals:
         would_be = _called(facts, stack_with_it, line, applied_to(stack_with_it, facts))
         differing = would_be.verdicts if would_be.effect != decided.effect else ()
-        own = tuple(hit for hit in would_be.hits if any(hit.rule is rule for rule in bound.rules))
-        rehearsals.append(Rehearsal(bound.file, would_be.effect, differing, own))
+        rehearsals.append(Rehearsal.of(bound, would_be, differing))
     return replace(decided, rehearsals=tuple(rehearsals))
 
 
@@ -230,7 +236,7 @@ def _called(facts: Facts, stack: PolicyStack, line: int | None, applied: Applied
     intent = Intent("tool", call.tool, "declared", line, "call")
     concerned = tuple(hit for hit in applied.hits if hit.rule.matches_tool(call.tool))
     rules = Rules.of(stack.applying(tuple(hit.rule for hit in concerned)), facts.request.workdir)
-    verdict = _verdict(intent, rules.vote(intent))
+    verdict = verdict_of(intent, rules)
     besides = _besides(applied.rules)
     demands = tuple(dict.fromkeys((*verdict.demands, *besides))) if verdict.effect == "ask" else ()
     return Decision(
@@ -309,10 +315,3 @@ def _granted(rules: Rules, openings: Opened, permitted: Sequence[Intent]) -> Ite
         vote = rules.vote(intent)
         if (action, target) not in named and vote.effect == "allow":
             yield _verdict(intent, vote)
-
-
-def _strongest(policy: Mapping[Control, Level], request: Mapping[Control, Level]) -> Mapping[Control, Level]:
-    asked = dict(policy)
-    for control, level in request.items():
-        asked[control] = max(level, asked.get(control, level), key=lambda item: item.rank)
-    return asked

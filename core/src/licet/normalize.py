@@ -54,21 +54,19 @@ def normalize(
     directory: str,
     host_environment: Mapping[str, str],
     digest: Digest,
-    resolve: paths.Resolve = paths.resolve_links,
     is_directory: Callable[[str], bool] = os.path.isdir,
 ) -> NormalizedRequest:
     """Normalise `request` under `stack`.
 
     `directory` is the absolute directory, its links resolved, that a missing or relative `workdir` is taken
-    from; `digest` makes a keyed digest of a named part; `resolve` resolves links, `is_directory` says whether
-    one is there.
+    from; `digest` makes a keyed digest of a named part; `is_directory` says whether one is there.
 
     Raises:
         InvalidRequest: something in the request can't be understood; the message names it.
     """
     changes: list[Change] = []
     violations: list[Violation] = []
-    workdir = _workdir(request.workdir, directory, resolve, is_directory)
+    workdir = _workdir(request.workdir, directory, is_directory)
     limits = limited(request.limits, stack.limits, changes)
     code = _code(request.code, limits, changes, violations)
     stdin = _stdin(request.stdin, limits, violations)
@@ -304,13 +302,11 @@ def _intent(intent: Intent, workdir: str) -> Intent:
     return Intent(intent.action, target, "declared", when="call" if intent.action == "tool" else "start")
 
 
-def _workdir(
-    asked: str | None, directory: str, resolve: paths.Resolve, is_directory: Callable[[str], bool]
-) -> str:
+def _workdir(asked: str | None, directory: str, is_directory: Callable[[str], bool]) -> str:
     try:
         if asked is None:
             return paths.spelled(directory)
-        found = paths.canonical(asked, base=directory, resolve=resolve)
+        found = paths.canonical(asked, base=directory)
         if not is_directory(found):
             raise ValueError("there is no such directory, or this user can't see it")
     except ValueError as problem:

@@ -46,7 +46,7 @@ def _opened(rules: Rules, wanted: _Wanted, tools: tuple[str, ...]) -> Opened:
         write=write,
         read_masked=read_masked,
         write_masked=write_masked,
-        sealed=_inside(rules.sealed, (*read, *write)),
+        sealed=_inside(rules.stack.sealed, (*read, *write)),
         network=hosts,
         network_masked=hosts_masked,
         shell=wanted.opens("shell"),

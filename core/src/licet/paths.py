@@ -128,6 +128,15 @@ def canonical(path: str, *, base: str, resolve: Resolve = resolve_links) -> str:
     return resolved if resolved == "/" else resolved.rstrip("/")
 
 
+def way(path: str) -> tuple[str, tuple[str, ...]]:
+    """Where an absolute path ends, in canonical form, and every symbolic link on the way.
+
+    Raises:
+        ValueError: as for `canonical`.
+    """
+    return canonical(path, base="/"), links(path)
+
+
 @lru_cache(maxsize=64)
 def spelled(path: str) -> str:
     """The canonical form of an absolute path whose links are resolved; looks at no disk.

@@ -142,9 +142,7 @@ class _Rehearsed:
         differing = (
             new for new, old in zip(would_be, real.verdicts, strict=True) if new.effect != old.effect
         )
-        own = {id(rule) for rule in self.bound.rules}
-        hits = tuple(hit for hit in self.decision.hits if id(hit.rule) in own)
-        return Rehearsal(self.bound.file, self.decision.effect, tuple(differing), hits)
+        return Rehearsal.of(self.bound, self.decision, differing)
 
 
 def choose_again(prepared: Prepared, offers: Sequence[Offer]) -> Prepared:

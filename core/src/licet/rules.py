@@ -67,7 +67,7 @@ class Rules:
     """A stack with the working directory of one run put in, and the rules that apply to that run."""
 
     def __init__(self, stack: PolicyStack, moved: tuple[Numbered, ...]) -> None:
-        self._stack = stack
+        self.stack = stack
         parts = [
             _Root(stack.root, moved[0]),
             *map(_Bound, stack.bounds, moved[1:]),
@@ -87,16 +87,6 @@ class Rules:
         """
         parts: tuple[PolicyDocument | Rule, ...] = (*stack.documents, *stack.hits)
         return _rules(stack, tuple(part.index.bind(workdir) for part in parts))
-
-    @property
-    def stack(self) -> PolicyStack:
-        """The stack that answers."""
-        return self._stack
-
-    @property
-    def sealed(self) -> tuple[str, ...]:
-        """What is never grantable."""
-        return self._stack.sealed
 
     def vote(self, intent: Intent) -> Vote:
         """The most severe answer of all documents and of the rules that apply."""
@@ -134,15 +124,15 @@ class Rules:
         if obtainable:
             by = tuple(dict.fromkeys(by for vote in obtainable for by in vote.by))
             return Vote("allow", by, "its target is not known yet: it is decided when it is accessed")
-        nothing = (By(self._stack.root.file, 0, f"no `{action}`"),)
+        nothing = (By(self.stack.root.file, 0, f"no `{action}`"),)
         closed = any(part.closes(action) for part in self._about[action])
         return Vote("deny", nothing, f"nothing allows `{action}`, whatever its target", omitted=not closed)
 
     def _seal_over(self, action: Action, target: str | None) -> str | None:
-        if target is None or action not in ("read", "write") or not self._stack.sealed:
+        if target is None or action not in ("read", "write") or not self.stack.sealed:
             return None
         first = min(self._seals.around(target), default=None)
-        return None if first is None else self._stack.sealed[first]
+        return None if first is None else self.stack.sealed[first]
 
 
 def by_entry(entry: Pattern) -> By:

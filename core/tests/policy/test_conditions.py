@@ -215,13 +215,13 @@ def test_a_rule_without_conditions_always_applies() -> None:
     always = condition("deny: run")
     assert always == Condition()
     assert always.truth(Facts(Subject(), NOON)) is Truth.true
-    assert (always.trace(Facts(Subject(), NOON)), always.reads_args) == ((), False)
+    assert (always.trace(Facts(Subject(), NOON)), always.reads_call) == ((), False)
 
 
 def test_what_is_known_only_in_a_call_is_told() -> None:
-    assert condition("if: [yes, 'maybe:call']").reads_args
-    assert condition("unless: no:call").reads_args
-    assert not condition("if: yes").reads_args
+    assert condition("if: [yes, 'maybe:call']").reads_call
+    assert condition("unless: no:call").reads_call
+    assert not condition("if: yes").reads_call
 
 
 def test_no_engine_is_made_for_a_policy_without_texts() -> None:
@@ -377,7 +377,7 @@ def test_what_lacks_a_necessary_word_is_certainly_not_met(
     excluded = [
         key
         for key, words in built.necessary.items()
-        if (has := index_words(key, who)) is not None and not has & words
+        if (has := index_words(key, Facts(who, NOON))) is not None and not has & words
     ]
     if excluded:
         assert built.truth(Facts(who, NOON)) is Truth.false

@@ -12,10 +12,10 @@ from __future__ import annotations
 import ast
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from licet.request import Action
+from licet.backend import Access
+from licet.operations import Operation, intents_of
 
 if TYPE_CHECKING:
     from pydantic_monty import ExternalResult
@@ -24,58 +24,41 @@ MOST_RANDOM = 1 << 20
 SLEEPS = frozenset({"system.sleep", "time.sleep"})
 ASYNC_SLEEPS = frozenset({"system.async_sleep", "asyncio.sleep"})
 
-_READS = frozenset(
-    {
-        "Path.exists",
-        "Path.is_dir",
-        "Path.is_file",
-        "Path.is_symlink",
-        "Path.iterdir",
-        "Path.read_bytes",
-        "Path.read_text",
-        "Path.resolve",
-        "Path.scan",
-        "Path.stat",
-    }
-)
-_WRITES = frozenset(
-    {
-        "Path.append_bytes",
-        "Path.append_text",
-        "Path.mkdir",
-        "Path.rmdir",
-        "Path.unlink",
-        "Path.write_bytes",
-        "Path.write_text",
-    }
-)
+_OPERATIONS: Mapping[str, Operation] = {
+    "Path.append_bytes": "write",
+    "Path.append_text": "write",
+    "Path.exists": "read",
+    "Path.is_dir": "read",
+    "Path.is_file": "read",
+    "Path.is_symlink": "read",
+    "Path.iterdir": "read",
+    "Path.mkdir": "create",
+    "Path.read_bytes": "read",
+    "Path.read_text": "read",
+    "Path.rename": "rename",
+    "Path.resolve": "read",
+    "Path.rmdir": "remove",
+    "Path.scan": "read",
+    "Path.stat": "read",
+    "Path.unlink": "remove",
+    "Path.write_bytes": "write",
+    "Path.write_text": "write",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class FileAccess:
-    """One access to a file: the intents that it takes, in order."""
-
-    action: Action
-    targets: tuple[str, ...]
-
-
-def file_access(name: str, args: tuple[Any, ...]) -> FileAccess | None:
-    """Return which access a system call makes, None if it is none."""
+def file_accesses(name: str, args: tuple[Any, ...]) -> tuple[Access, ...]:
+    """Return which accesses to files a system call makes; none if it is about anything else."""
+    operation = _OPERATIONS.get(name)
     if name == "open":
-        writes = any(letter in str(args[1]) for letter in "wax+") if len(args) > 1 else False
-        return FileAccess("write" if writes else "read", (str(args[0]),))
-    if name in _READS:
-        return FileAccess("read", (str(args[0]),))
-    if name == "Path.rename":
-        return FileAccess("write", (str(args[0]), str(args[1])))
-    if name in _WRITES:
-        return FileAccess("write", (str(args[0]),))
-    return None
+        operation = "write" if len(args) > 1 and set(str(args[1])) & set("wax+") else "read"
+    if operation is None:
+        return ()
+    paths = map(str, args[: 2 if operation == "rename" else 1])
+    return tuple(Access(one.action, one.target or "") for one in intents_of(operation, *paths))
 
 
-def refuse_file(access: FileAccess) -> ExternalResult:
+def refuse_file(target: str) -> ExternalResult:
     """Refuse a file, in words that help whoever reads them."""
-    target = access.targets[-1]
     message = f"[Errno 13] Permission denied: {target!r} (no file is opened to this run)"
     return {"exc_type": "PermissionError", "message": message}
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -121,19 +121,18 @@ class Dialogue:
             return snapshot.resume({"future": ...})
         if name == "Path.absolute":
             return snapshot.resume({"return_value": snapshot.args[0]})
-        access = answers.file_access(name, snapshot.args)
-        return snapshot.resume_not_handled() if access is None else snapshot.resume(self._file(access))
+        accesses = answers.file_accesses(name, snapshot.args)
+        return snapshot.resume(self._file(accesses)) if accesses else snapshot.resume_not_handled()
 
-    def _file(self, access: answers.FileAccess) -> ExternalResult:
-        """Have an access recorded, and refuse it: files come to Monty as mounts, and there is none."""
-        for target in access.targets:
+    def _file(self, accesses: Sequence[Access]) -> ExternalResult:
+        """Have accesses recorded, and refuse them: files come to Monty as mounts, and there is none."""
+        for access in accesses:
             self._accesses += 1
             if self._accesses > ACCESSES:
                 self._stop(Termination.file_limit)
                 raise Interrupted
-            surfaced = Access(access.action, target)
-            self._ask(partial(self._host.access, surfaced))
-        return answers.refuse_file(access)
+            self._ask(partial(self._host.access, access))
+        return answers.refuse_file(accesses[0].target)
 
     def _tool(self, snapshot: FunctionSnapshot) -> SyncSnapshot:
         name = snapshot.function_name

@@ -59,7 +59,7 @@ class Condition:
     tests: tuple[Test, ...] = field(default=(), repr=False)
 
     @cached_property
-    def reads_args(self) -> bool:
+    def reads_call(self) -> bool:
         """Whether it reads the call of a tool, and so is not known before."""
         return any(test.reads_call for test in self.tests)
 

@@ -199,7 +199,7 @@ def parse_key(key: str, value: object, places: tuple[Position, ...]) -> KeyTest 
     where = places[0]
     if key in ("before", "after"):
         return MomentTest(key, parse_moment(value, where))
-    if key not in KEYS[:5] and not (key.startswith(PROPERTY) and len(key) > len(PROPERTY)):
+    if key not in _READERS and not (key.startswith(PROPERTY) and len(key) > len(PROPERTY)):
         bare = key in ("property", "properties", PROPERTY)
         raise InvalidPolicy(
             f"unknown key `{key}` of a condition",
@@ -224,12 +224,12 @@ def _word(key: str, word: object, where: Position) -> Word:
     return word
 
 
-def index_words(key: str, subject: Subject, language: str = "python") -> frozenset[str] | None:
-    """What a subject has under a key of `Condition.necessary`; None where that is not known.
+def index_words(key: str, facts: Facts) -> frozenset[str] | None:
+    """The texts that a subject has under a key of `Condition.necessary`; None where that is not known.
 
     A rule is certainly not met where this is a set that shares nothing with the rule's.
     """
-    found = reader(key)(subject, language)
+    found = reader(key)(facts.subject, facts.language)
     if found is None:
         return None
     texts = frozenset([word for word in found if isinstance(word, str)])

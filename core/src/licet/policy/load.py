@@ -115,7 +115,7 @@ def _load(root: str, source: PolicySource, sealed: Iterable[Path], watch: Watch)
 def _way_to(path: str) -> tuple[str, tuple[str, ...]]:
     whole = anchored(path)
     try:
-        return paths.canonical(whole, base="/"), paths.links(whole)
+        return paths.way(whole)
     except ValueError as problem:
         raise _unusable(path, problem) from None
 

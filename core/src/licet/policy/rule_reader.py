@@ -59,7 +59,7 @@ def parse_rules(value: object, file: str, entries: ReadEntries) -> tuple[Rule, .
 
 def _refuse_late_settings(item: Fields, rule: Rule) -> None:
     """Settings of a run are settled before it starts, so a rule that waits for a call has no say in them."""
-    if not rule.condition.reads_args:
+    if not rule.condition.reads_call:
         return
     for key in ("limits", "sandbox", "audit", *(() if rule.ask else ("approval",))):
         if key in item:

@@ -55,7 +55,7 @@ class Rulebook:
     @cached_property
     def about_calls(self) -> tuple[Rule, ...]:
         """The rules that read the arguments of a call."""
-        return tuple(rule for rule in self.rules if rule.condition.reads_args)
+        return tuple(rule for rule in self.rules if rule.condition.reads_call)
 
     @cached_property
     def _together(self) -> tuple[Callable[[Facts], None], ...]:
@@ -75,10 +75,9 @@ class Rulebook:
         """The rules that are not certainly out of the question for the subject of `facts`."""
         for ask in self._together:
             ask(facts)
-        subject = facts.subject
         found: set[int] = set()
         for key, by_value in self._by_key.items():
-            stated = index_words(key, subject)
+            stated = index_words(key, facts)
             for value in by_value if stated is None else stated:
                 if value in by_value:
                     found.update(by_value[value])

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from licet.contract import Control, Evidence, Level
+from licet.contract import Control, Evidence, Level, strongest
 from licet.policy.document import PolicyDocument
 from licet.policy.rule import Rule
 from licet.policy.signatures import Signature
@@ -118,11 +118,7 @@ class PolicyStack:
     @cached_property
     def requirements(self) -> Mapping[Control, Level]:
         """What `sandbox.require` asks, by maximum."""
-        asked: dict[Control, Level] = {}
-        for part in self._tightening:
-            for control, level in part.sandbox.require.items():
-                asked[control] = max(level, asked.get(control, level), key=lambda item: item.rank)
-        return asked
+        return strongest(part.sandbox.require for part in self._tightening)
 
     @cached_property
     def evidence(self) -> Evidence:

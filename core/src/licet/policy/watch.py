@@ -50,7 +50,7 @@ class Watch:
         Raises:
             ValueError: it can't be one path for everybody; the text says why.
         """
-        ends, links = self._ways[path] = _way(path)
+        ends, links = self._ways[path] = paths.way(path)
         for place in (*links, ends):
             self._look_along(place)
         return ends, links
@@ -135,13 +135,9 @@ class Watch:
         return True
 
 
-def _way(path: str) -> tuple[str, tuple[str, ...]]:
-    return paths.canonical(path, base="/"), paths.links(path)
-
-
 def _way_or_none(path: str) -> tuple[str, tuple[str, ...]] | None:
     try:
-        return _way(path)
+        return paths.way(path)
     except ValueError:
         return None
 

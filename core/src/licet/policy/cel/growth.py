@@ -18,7 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from licet.policy.cel.tree import Refused, kind_of
+from licet.policy.cel.tree import COMPARISONS, Refused, kind_of
+from licet.policy.cel.values import MAX_ITEMS
 
 GIVEN = 10_000
 MOST_MADE = 40_000_000
@@ -26,8 +27,7 @@ MOST_COMPARED = 100_000_000
 MOST_NESTED = 6
 """How many macros may stand inside one another."""
 
-_ITEMS = 1_000
-_COMPARISONS = frozenset(("_==_", "_!=_", "@in", "_<_", "_<=_", "_>_", "_>=_"))
+_COMPARISONS = COMPARISONS | {"@in"}
 _PLAIN = frozenset((1, 2, 3, 4))
 """The types bool, int, uint and double, as the checker numbers them."""
 
@@ -77,7 +77,7 @@ class _Estimate:
                 target = [size(node.call.target)] if node.call.HasField("target") else []
                 parts = [*target, *map(size, node.call.args)]
                 if node.call.function in _COMPARISONS:
-                    self._compare(node, sum(parts) * (_ITEMS if loops else 1), counts)
+                    self._compare(node, sum(parts) * (MAX_ITEMS if loops else 1), counts)
                 return _of_call(node.call.function, parts)
         return GIVEN
 
@@ -93,7 +93,7 @@ class _Estimate:
         step = self.size(loop.step, inside, nested, counts=counts)
         # what each item adds whatever it holds comes as often as there are items
         alone = {**inside, loop.variable: 0, loop.second or loop.variable: 0}
-        grown = start + step + _ITEMS * self.size(loop.step, alone, nested, counts=False)
+        grown = start + step + MAX_ITEMS * self.size(loop.step, alone, nested, counts=False)
         return self.size(loop.result, {**sizes, loop.accu: grown}, loops, counts=counts)
 
     def _compare(self, node: Any, cells: int, counts: bool) -> None:

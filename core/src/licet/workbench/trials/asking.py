@@ -84,7 +84,7 @@ class Answer:
     def state(self, rule: Rule) -> State:
         """Whether a rule applies here; what is not known counts as a hit."""
         call = self.facts.call
-        if rule.condition.reads_args:
+        if rule.condition.reads_call:
             if call is None:
                 return "pending"
             if not rule.matches_tool(call.tool):

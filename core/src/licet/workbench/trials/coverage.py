@@ -143,7 +143,7 @@ class _RuleLedger:
 
     def see(self, answer: Answer) -> None:
         facts, condition = answer.facts, self.rule.condition
-        if condition.reads_args:
+        if condition.reads_call:
             if facts.call is None:
                 self.pending += 1
                 return
@@ -207,7 +207,7 @@ class _RuleLedger:
         return f"it is {opposite} in {_times(counted[opposite], total)}{unknown}"
 
     def _unreached(self) -> str:
-        if not self.rule.condition.reads_args:
+        if not self.rule.condition.reads_call:
             return "there is no case"
         tools = " or ".join(f"`{entry.target}`" for entry in self.rule.entries if entry.action == "tool")
         return f"no case calls {tools}, and before a call it is pending"
