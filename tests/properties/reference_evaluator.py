@@ -136,12 +136,19 @@ class Reference:
 
     def given(self, now: Situation) -> Reference:
         """The same with the rules that apply."""
+        now = self.seen(now)
         numbered = [(n, rule) for n, document in enumerate(self.documents) for rule in document.rules]
         return replace(self, hits=tuple((n, rule) for n, rule in numbered if rule.applies(now)))
 
     def pending(self, now: Situation) -> list[str]:
         """The rules that wait for a call."""
+        now = self.seen(now)
         return [rule.id for document in self.documents for rule in document.rules if rule.pending(now)]
+
+    def seen(self, now: Situation) -> Situation:
+        """The situation under this policy: what it opens to every run, a request that lists nothing wants."""
+        opens = any(entry.action not in ("run", "tool") for entry in self.root.allow)
+        return replace(now, complete=now.narrows or not opens)
 
     @property
     def in_force(self) -> InForce:

@@ -77,12 +77,16 @@ NOBODY = Person()
 
 @dataclass(frozen=True)
 class Situation:
-    """All that conditions can read; `tool` None means that no tool is called yet."""
+    """All that conditions can read; `tool` None means that no tool is called yet.
+
+    `complete` says that `actions` are all that is wanted: who lists none wants what is opened to every run.
+    """
 
     person: Person = NOBODY
     hour: int = 0
     narrows: bool = False
     actions: frozenset[str] = frozenset()
+    complete: bool = True
     tool: str | None = None
     args: tuple[tuple[str, Word], ...] = ()
 
@@ -169,7 +173,9 @@ TEXTS: Mapping[str, Callable[[Situation], Fact]] = {
     "subject.properties.seats > 1": lambda now: _above(now.person.properties, "seats", 1),
     "now < timestamp('2026-03-05T00:00:00Z')": lambda now: now.hour < 72,
     "request.narrows": lambda now: now.narrows,
-    "request.intents.exists(i, i.action == 'network')": lambda now: "network" in now.actions,
+    "request.intents.exists(i, i.action == 'network')": lambda now: (
+        "network" in now.actions if now.complete else None
+    ),
     "tool == 'pay'": lambda now: now.tool == "pay",
     "args.amount > 100": lambda now: _above(now.args, "amount", 100),
     "args.note == 'x' || args.amount > 100": lambda now: any_of(

@@ -134,7 +134,7 @@ def test_an_index_finds_what_asking_each_rule_finds(reference: Reference, ask: A
 @given(REFERENCES, st.one_of(ASKS, CALLS.map(Ask)))
 def test_every_truth_and_every_leaf_is_what_the_page_says(reference: Reference, ask: Ask) -> None:
     stack = stack_of(reference)
-    now = ask.situation
+    now = reference.seen(ask.situation)
     rules = [rule for document in reference.documents for rule in document.rules]
     for rule, (fast, truth, answers) in zip(rules, traced(stack, facts_with_call(stack, ask)), strict=True):
         assert fast.id == rule.id
