@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -32,11 +33,21 @@ def licet(*arguments: str, stdin: bytes = b"", timeout: float = 60) -> Ran:
 
 
 def start(*arguments: str) -> subprocess.Popen[bytes]:
-    """Start `licet` in a process group of its own and do not wait."""
+    """Start `licet` in a process group of its own and do not wait.
+
+    Signals are as in a shell: a job in the background, such as these tests may be, hands on ignored ones.
+    """
     return subprocess.Popen(
         [sys.executable, "-m", "licet", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        preexec_fn=heed_signals,
     )
+
+
+def heed_signals() -> None:
+    """Have the signals of a user end the process that is about to begin."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)

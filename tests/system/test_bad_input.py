@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import Ran, licet, start
+from cli import Ran, heed_signals, licet, start
 from licet.record import Entry, Kind
 from licet.state import open_state
 from licet_audit.log import DurableLog
@@ -215,7 +215,13 @@ def test_who_stops_a_command_before_anything_runs_sees_one_line(module: str, num
         from licet.cli import main
         main(["run", "-c", "print(1)"])
     """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=heed_signals,
+    )
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "✗ cancelled")
     assert not Path(".licet").exists()
 

@@ -25,7 +25,7 @@ _COMMANDS = {
 }
 
 # A command is short and makes what stays, modules above all, so looking for garbage often finds none.
-_GC_THRESHOLDS = (50_000, 20, 20)
+_GC_THRESHOLDS = (200_000, 20, 20)
 
 
 @click.group(cls=LazyGroup, modules=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
