@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from licet import paths
-from licet.errors import InvalidPolicy, Position
+from licet.errors import InvalidPolicy, Position, reason_of
 from licet.machine import administrators_directory
 from licet.output import bounded
 from licet.policy.document import PolicyDocument, build, join, settled
@@ -217,7 +217,7 @@ class _Reader:
                 self._contents[path] = self._watch.read(path)
             except OSError as problem:
                 raise InvalidPolicy(
-                    f"the policy `{path}` can't be read: {(problem.strerror or str(problem)).lower()}",
+                    f"the policy `{path}` can't be read: {reason_of(problem)}",
                     where=asked_at,
                     advice=_way_to_read(problem),
                 ) from None
@@ -233,7 +233,7 @@ class _Reader:
             return []
         except OSError as problem:
             raise InvalidPolicy(
-                f"the managed policies can't be listed: {(problem.strerror or str(problem)).lower()}",
+                f"the managed policies can't be listed: {reason_of(problem)}",
                 where=where,
                 advice="ask the administrator of this machine; nothing runs without them",
             ) from None
