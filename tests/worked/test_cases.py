@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 from licet.policy import PolicySource, load_stack
+from licet.workbench.trials import suites, tested
 from licet_policies.plugin import licet_policy_packs
-
-suites = pytest.importorskip("licet.workbench.trials.suites")
-tested = pytest.importorskip("licet.workbench.trials.tested")
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = (ROOT / "policies" / "tests", ROOT / "docs" / "examples" / "policies")
