@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from licet.errors import AuditUnavailable, UsageError
-from licet.record import Entry, Record, Verification
+from licet.record import Entry, Record
 from licet.state import StateDirectory
+from licet_audit.claims import Verification
 from licet_audit.log import DurableLog
 from licet_audit.reader import LogReader
 

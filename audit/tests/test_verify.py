@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from licet.errors import AuditUnavailable
 from licet.plain import canonical
-from licet.record import Entry, Record, Verification, leaf_hash
+from licet.record import Entry, Record, leaf_hash
 from licet.state import StateDirectory, read_state
 from licet_audit import heads
 from licet_audit.chain import MAX_LINE, Head
+from licet_audit.claims import Verification
 from licet_audit.reader import LogReader
 from licet_audit.verify import _Runs
 

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from licet.hookspecs import hookimpl
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import click
     from licet.record import AuditLog, AuditReader
     from licet.settings import Settings
     from licet.state import StateDirectory
@@ -26,3 +29,11 @@ def licet_audit_reader(state: StateDirectory) -> AuditReader:
     from licet_audit.reader import LogReader
 
     return LogReader(state)
+
+
+@hookimpl
+def licet_commands() -> Sequence[click.Command]:
+    """`licet audit`."""
+    from licet_audit.cli import audit
+
+    return (audit,)

@@ -16,11 +16,12 @@ from collections.abc import Iterator
 from licet.errors import AuditUnavailable, UsageError
 from licet.files import open_plain
 from licet.locks import wait_lock
-from licet.record import Claim, Record, Verification, from_json, leaf_hash
+from licet.record import Record, from_json, leaf_hash
 from licet.state import StateDirectory, failures, may_pin
 
-from licet_audit import heads
+from licet_audit import contents, heads
 from licet_audit.chain import Head, decode
+from licet_audit.claims import Claim, Verification
 from licet_audit.segments import Segment, lines, listing
 from licet_audit.verify import Verifier, unreadable
 
@@ -69,6 +70,14 @@ class LogReader:
                 advice="`licet audit list` shows the runs",
             )
         return tuple(found)
+
+    def content(self, commitment: str) -> bytes | None:
+        """The content that is kept under a commitment; None if it is erased, or not what was committed to.
+
+        Raises:
+            AuditUnavailable: it can't be read.
+        """
+        return contents.read(self._state, commitment)
 
     def verify(self) -> Verification:
         """Check the bytes, the order and the chain of the whole log, and pin its head if they hold."""

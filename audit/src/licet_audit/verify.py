@@ -15,9 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from licet.record import VERSION, Claim, Verification, from_json, leaf_hash
+from licet.record import VERSION, from_json, leaf_hash
 
 from licet_audit.chain import NOTHING, Head, decode
+from licet_audit.claims import Claim, Verification
 from licet_audit.segments import SEALED, Line, Segment
 
 _OUTSIDE = (

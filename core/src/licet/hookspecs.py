@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
+    import click
+
     from licet.backend import Backend
     from licet.decide import Ballot, Decision
-    from licet.record import AuditLog, AuditReader
+    from licet.record import AnchorReceipt, AuditLog, AuditReader, Checkpoint
     from licet.request import NormalizedRequest
     from licet.settings import Settings
     from licet.state import StateDirectory
@@ -47,3 +49,13 @@ def licet_audit_log(settings: Settings, state: StateDirectory) -> AuditLog | Non
 @hookspec(firstresult=True)
 def licet_audit_reader(state: StateDirectory) -> AuditReader | None:
     """Open the log in `state` for reading only, or return None if this plugin keeps none."""
+
+
+@hookspec
+def licet_commands() -> Sequence[click.Command]:  # type: ignore[empty-body]
+    """Return commands that `licet` has besides its own, without importing what only running them needs."""
+
+
+@hookspec
+def licet_anchor(checkpoint: Checkpoint, settings: Settings) -> Sequence[AnchorReceipt]:  # type: ignore[empty-body]
+    """Have `checkpoint` seen outside this host, and return what proves that it was."""

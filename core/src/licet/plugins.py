@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pluggy
 
@@ -25,10 +25,13 @@ from licet.backend import Backend
 from licet.decide import Ballot, Decision
 from licet.errors import AuditUnavailable, LicetError
 from licet.output import bounded
-from licet.record import AuditLog, AuditReader
+from licet.record import AnchorReceipt, AuditLog, AuditReader, Checkpoint
 from licet.request import NormalizedRequest
 from licet.settings import Settings
 from licet.state import StateDirectory
+
+if TYPE_CHECKING:
+    import click
 
 GROUP = "licet"
 
@@ -92,6 +95,18 @@ class Plugins:
         found = [item for result in self._each("licet_policy_packs", dict) for item in result.items()]
         return dict(self._unique("policy pack", found))
 
+    def commands(self) -> tuple[click.Command, ...]:
+        """The commands of all plugins, without those whose name is taken twice."""
+        found = [command for result in self._each("licet_commands", tuple) for command in result]
+        return tuple(
+            command for _, command in self._unique("command", [(str(one.name), one) for one in found])
+        )
+
+    def anchor(self, checkpoint: Checkpoint) -> tuple[AnchorReceipt, ...]:
+        """Have a checkpoint seen by all anchors; one that fails is a problem, and spoils no other."""
+        given = {"checkpoint": checkpoint, "settings": self._settings}
+        return tuple(one for result in self._each("licet_anchor", tuple, **given) for one in result)
+
     @property
     def has_deciders(self) -> bool:
         """Whether any plugin votes on decisions."""
@@ -144,12 +159,13 @@ class Plugins:
             self.problems.append(f"{kind} `{name}` is offered {counts[name]} times, so none of them is used")
         return [(name, item) for name, item in named if counts[name] == 1]
 
-    def _each(self, hook: str, kind: Callable[[Any], T]) -> list[T]:
+    def _each(self, hook: str, kind: Callable[[Any], T], **given: Any) -> list[T]:
         """Call each implementation by itself, so that one failure spoils no other's answer."""
         results = []
         for implementation in getattr(self._manager.hook, hook).get_hookimpls():
             try:
-                results.append(kind(implementation.function()))
+                wanted = {name: given[name] for name in implementation.argnames}
+                results.append(kind(implementation.function(**wanted)))
             except Exception as problem:
                 name = implementation.plugin_name
                 self.problems.append(f"plugin `{name}` failed: {type(problem).__name__}: {problem}")

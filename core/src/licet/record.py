@@ -3,13 +3,17 @@
 Rules this module keeps:
 
 - a record is written in the one canonical spelling of its content (see `plain`);
-- a leaf is `SHA-256(0x00 || bytes)` as in RFC 6962, so that the chain can become a Merkle tree;
+- a leaf is `SHA-256(0x00 || bytes)`, as RFC 6962 has the leaves of a Merkle tree;
+- content is never in a record; what is kept of it is named there by a salted commitment, so that it can be
+  erased and the record still proves;
 - `AuditLog.append` returns only when all that it was given is durable, together and in order.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -35,11 +39,34 @@ Phase = Literal["before", "after"]
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """Content to be kept beside the log under its commitment: HMAC-SHA256 of `data` under a random salt.
+
+    Whoever has salt and data can check the commitment; once both are erased, nothing can be guessed from it.
+    """
+
+    name: str
+    data: bytes
+    salt: bytes = field(default_factory=lambda: secrets.token_bytes(32))
+
+    @property
+    def commitment(self) -> str:
+        """64 hexadecimal digits."""
+        return commitment(self.salt, self.data)
+
+
+def commitment(salt: bytes, data: bytes) -> str:
+    """What a record holds of `data` that is kept under `salt`."""
+    return hmac.digest(salt, data, "sha256").hex()
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """What a stage wants recorded; the log adds the rest.
 
     `body` holds JSON values without floats. `time` is RFC 3339 in UTC with nanoseconds, `mono_ns` the
-    monotonic clock of the writer.
+    monotonic clock of the writer. `kept` is content that becomes durable no later than the record, which
+    holds its commitments by name.
     """
 
     kind: Kind
@@ -50,11 +77,14 @@ class Entry:
     phase: Phase | None = None
     trace_id: str | None = None
     span_id: str | None = None
+    kept: tuple[Kept, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """An entry at its place in a log.
+
+    `kept` names the commitments of content that was kept with it.
 
     `prev` is the leaf of the record before it, `""` for the first. `writer` names the process that wrote
     it: host, pid, instance, version. `leaf` is derived from the canonical bytes of all the other fields.
@@ -67,10 +97,11 @@ class Record:
     entry: Entry
     v: int = VERSION
     leaf: str = field(default="", compare=False)
+    kept: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """The record as it is written: one flat object; what is None is left out."""
-        return _flat(self.entry, self.v, self.log, self.seq, self.prev, self.writer)
+        """The record as it is written: one flat object; what is None or empty is left out."""
+        return _flat(self.entry, self.v, self.log, self.seq, self.prev, self.writer, self.kept)
 
 
 def seat(entry: Entry, *, log: str, seq: int, prev: str, writer: Mapping[str, Any]) -> tuple[Record, bytes]:
@@ -79,14 +110,23 @@ def seat(entry: Entry, *, log: str, seq: int, prev: str, writer: Mapping[str, An
     Raises:
         ValueError: the entry has no canonical form.
     """
-    content = _flat(entry, VERSION, log, seq, prev, writer)
+    kept = {one.name: one.commitment for one in entry.kept}
+    content = _flat(entry, VERSION, log, seq, prev, writer, kept)
     if type(content["body"]) is type(content["writer"]) is Plain:
         content = Plain(content)  # what is around them is plain
     line = canonical(content)
-    return Record(log, seq, prev, writer, entry, leaf=leaf_hash(line)), line
+    return Record(log, seq, prev, writer, entry, leaf=leaf_hash(line), kept=kept), line
 
 
-def _flat(entry: Entry, v: int, log: str, seq: int, prev: str, writer: Mapping[str, Any]) -> dict[str, Any]:
+def _flat(
+    entry: Entry,
+    v: int,
+    log: str,
+    seq: int,
+    prev: str,
+    writer: Mapping[str, Any],
+    kept: Mapping[str, str],
+) -> dict[str, Any]:
     content = {
         "v": v,
         "log": log,
@@ -105,6 +145,8 @@ def _flat(entry: Entry, v: int, log: str, seq: int, prev: str, writer: Mapping[s
         content["trace_id"] = entry.trace_id
     if entry.span_id is not None:
         content["span_id"] = entry.span_id
+    if kept:
+        content["kept"] = dict(kept)
     return content
 
 
@@ -133,6 +175,7 @@ def from_json(content: Mapping[str, Any], leaf: str = "") -> Record:
         writer=_field(content, "writer", dict),
         entry=entry,
         leaf=leaf,
+        kept=_field(content, "kept", dict, required=False) or {},
     )
 
 
@@ -172,27 +215,6 @@ class AuditLog(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One thing that a verification looked at: `ok` True, False, or None for "can't tell"."""
-
-    name: str
-    ok: bool | None
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """The separate claims of `audit verify`, never one tick, and what a pass does not prove."""
-
-    status: Literal["proven", "tampered", "incomplete", "unverifiable"]
-    records: int
-    claims: tuple[Claim, ...]
-    not_proven: tuple[str, ...]
-    first_bad_seq: int | None = None
-    first_bad_byte: int | None = None
-
-
 class AuditReader(Protocol):
     """Reads a log without writing to it."""
 
@@ -212,9 +234,50 @@ class AuditReader(Protocol):
         """
         ...
 
-    def verify(self) -> Verification:
-        """Check the bytes, the order and the chain of the whole log."""
+    def content(self, commitment: str) -> bytes | None:
+        """The content that is kept under a commitment; None if it is erased, or not what was committed to.
+
+        Raises:
+            AuditUnavailable: it can't be read.
+        """
         ...
+
+
+class Checkpoint(Protocol):
+    """A signed head of a log (C2SP tlog-checkpoint), as those see it who anchor it outside this host."""
+
+    @property
+    def note(self) -> bytes:
+        """The signed note."""
+        ...
+
+    @property
+    def origin(self) -> str:
+        """The name of the log."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many records it covers."""
+        ...
+
+    def consistency(self, old_size: int) -> Sequence[bytes]:
+        """The hashes that prove that this head continues the one of `old_size` (RFC 6962)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorReceipt:
+    """What proves that a checkpoint was seen outside this host.
+
+    `kind` says how to check `data`, `anchor` names who saw it, `time` is when, RFC 3339 in UTC, as the anchor
+    says; None if it doesn't.
+    """
+
+    kind: str
+    anchor: str
+    data: bytes
+    time: str | None = None
 
 
 class UnavailableLog:
@@ -236,6 +299,7 @@ class MemoryLog:
 
     def __init__(self) -> None:
         self._records: list[Record] = []
+        self._contents: dict[str, bytes] = {}
 
     async def append(self, entries: Sequence[Entry]) -> tuple[Record, ...]:
         """Append in memory; never fails."""
@@ -246,6 +310,7 @@ class MemoryLog:
                 entry, log="memory", seq=len(self._records), prev=prev, writer={"instance": "memory"}
             )
             self._records.append(record)
+            self._contents |= {one.commitment: one.data for one in entry.kept}
         return tuple(self._records[start:])
 
     async def close(self) -> None:
@@ -262,8 +327,6 @@ class MemoryLog:
             raise UsageError(f"`{run_id}` is not the beginning of exactly one run's id")
         return found
 
-    def verify(self) -> Verification:
-        """A log in memory proves nothing to anybody else."""
-        claim = Claim("durable", False, "this log lives in memory only")
-        ends = "anything after the process ends"
-        return Verification("unverifiable", len(self._records), (claim,), (ends,))
+    def content(self, commitment: str) -> bytes | None:
+        """The content that was kept under a commitment."""
+        return self._contents.get(commitment)

@@ -21,14 +21,35 @@ _COMMANDS = {
     "doctor": ("licet.cli.doctor", "doctor"),
     "policy": ("licet.cli.policy", "policy"),
     "backends": ("licet.cli.backends", "backends"),
-    "audit": ("licet.cli.audit", "audit"),
 }
 
 # A command is short and makes what stays, modules above all, so looking for garbage often finds none.
 _GC_THRESHOLDS = (200_000, 20, 20)
 
 
-@click.group(cls=LazyGroup, modules=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+class _Licet(LazyGroup):
+    """Its own commands, and those of enabled plugins, imported only when one of them may be meant."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, in the order of help."""
+        return [*super().list_commands(ctx), *self._of_plugins()]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name; no plugin can take the place of one of licet's own."""
+        return super().get_command(ctx, cmd_name) or self._of_plugins().get(cmd_name)
+
+    def _of_plugins(self) -> dict[str, click.Command]:
+        from licet.cli import places
+        from licet.plugins import Plugins
+
+        plugins = Plugins(places.found()[1])
+        found = {str(one.name): one for one in plugins.commands() if one.name not in _COMMANDS}
+        for problem in plugins.problems:
+            warn(problem)
+        return found
+
+
+@click.group(cls=_Licet, modules=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="licet", prog_name="licet")
 def licet() -> None:
     """Run Python that nobody has reviewed: policy decides, a sandbox enforces, a trail proves.

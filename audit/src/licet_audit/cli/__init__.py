@@ -1,0 +1,17 @@
+"""`licet audit`: read, query, prove and verify the trail. Each command lives in a module of its own."""
+
+from __future__ import annotations
+
+import click
+from licet.cli.lazily import LazyGroup
+
+_COMMANDS = {
+    "list": ("licet_audit.cli.listing", "list_runs"),
+    "show": ("licet_audit.cli.showing", "show_run"),
+    "verify": ("licet_audit.cli.verifying", "verify"),
+}
+
+
+@click.group(cls=LazyGroup, modules=_COMMANDS)
+def audit() -> None:
+    """Read, query, prove and verify the trail."""

@@ -1,0 +1,212 @@
+"""The Merkle tree of RFC 6962 over the records of a log: its root, and proofs about it.
+
+Rules this module keeps:
+
+- it computes and reads no file; where hashes are kept, a caller says (`Hashes`);
+- a proof is checked against a root that the caller trusts, never against one that comes with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+EMPTY = hashlib.sha256(b"").digest()
+"""The root of a tree without leaves."""
+
+
+def leaf(line: bytes) -> bytes:
+    """The hash of a record's canonical bytes, without the newline."""
+    return hashlib.sha256(b"\x00" + line).digest()
+
+
+def node(left: bytes, right: bytes) -> bytes:
+    """The hash of an inner node."""
+    return hashlib.sha256(b"\x01" + left + right).digest()
+
+
+class Hashes(Protocol):
+    """Where the hashes of complete subtrees are found."""
+
+    def hash_at(self, level: int, index: int) -> bytes:
+        """The root of the complete subtree of `2**level` leaves that starts at leaf `index << level`.
+
+        Raises:
+            LookupError: it is not known.
+        """
+        ...
+
+
+class Frontier:
+    """The right edge of a growing tree: all that it takes to append and to know the root."""
+
+    def __init__(self, size: int = 0, edge: Sequence[bytes] = ()) -> None:
+        """Go on from a tree of `size` leaves; `edge` holds its complete subtrees, the largest first."""
+        if len(edge) != size.bit_count():
+            raise ValueError(f"a tree of {size} leaves has {size.bit_count()} complete subtrees")
+        self.size = size
+        self._edge = list(edge)
+
+    @classmethod
+    def at(cls, hashes: Hashes, size: int) -> Frontier:
+        """The frontier of the first `size` leaves of a tree.
+
+        Raises:
+            LookupError: a hash is not known.
+        """
+        return cls(size, [hashes.hash_at(level, start >> level) for level, start in _subtrees(0, size)])
+
+    @property
+    def edge(self) -> tuple[bytes, ...]:
+        """The complete subtrees, the largest first."""
+        return tuple(self._edge)
+
+    def append(self, leaf_hash: bytes) -> None:
+        """Add one leaf."""
+        self.size += 1
+        self._edge.append(leaf_hash)
+        for _ in range((self.size & -self.size).bit_length() - 1):
+            right = self._edge.pop()
+            self._edge[-1] = node(self._edge[-1], right)
+
+    def extend(self, leaf_hashes: Iterable[bytes]) -> None:
+        """Add leaves in order."""
+        for one in leaf_hashes:
+            self.append(one)
+
+    def root(self) -> bytes:
+        """The root as it is now."""
+        return _fold(self._edge)
+
+
+def root(hashes: Hashes, size: int) -> bytes:
+    """The root over the first `size` leaves.
+
+    Raises:
+        LookupError: a hash is not known.
+    """
+    return _range(hashes, 0, size)
+
+
+def inclusion(hashes: Hashes, index: int, size: int) -> list[bytes]:
+    """The proof that leaf `index` is in the tree of `size` leaves.
+
+    Raises:
+        ValueError: there is no such leaf in it.
+        LookupError: a hash is not known.
+    """
+    if not 0 <= index < size:
+        raise ValueError(f"a tree of {size} leaves has no leaf {index}")
+    proof: list[bytes] = []
+    start, end = 0, size
+    while end - start > 1:
+        middle = start + _split(end - start)
+        if index < middle:
+            proof.append(_range(hashes, middle, end))
+            end = middle
+        else:
+            proof.append(_range(hashes, start, middle))
+            start = middle
+    return proof[::-1]
+
+
+def consistency(hashes: Hashes, old: int, new: int) -> list[bytes]:
+    """The proof that the tree of `new` leaves continues the one of `old` leaves.
+
+    Raises:
+        ValueError: `old` is larger than `new`, or negative.
+        LookupError: a hash is not known.
+    """
+    if not 0 <= old <= new:
+        raise ValueError(f"a tree of {new} leaves can't continue one of {old}")
+    if old in (0, new):
+        return []
+    proof: list[bytes] = []
+    start, end, whole = 0, new, True
+    while end != old:
+        middle = start + _split(end - start)
+        if old <= middle:
+            proof.append(_range(hashes, middle, end))
+            end = middle
+        else:
+            proof.append(_range(hashes, start, middle))
+            start, whole = middle, False
+    if not whole:
+        proof.append(_range(hashes, start, end))
+    return proof[::-1]
+
+
+def root_from_inclusion(leaf_hash: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes | None:
+    """The root of the tree in which `proof` puts a leaf; None if it is no proof for this index and size."""
+    if not 0 <= index < size:
+        return None
+    found, first, last = leaf_hash, index, size - 1
+    for sibling in proof:
+        if last == 0:
+            return None
+        if first & 1 or first == last:
+            found = node(sibling, found)
+            while not first & 1 and first:
+                first, last = first >> 1, last >> 1
+        else:
+            found = node(found, sibling)
+        first, last = first >> 1, last >> 1
+    return found if last == 0 else None
+
+
+def is_consistent(old: int, old_root: bytes, new: int, new_root: bytes, proof: Sequence[bytes]) -> bool:
+    """Whether `proof` shows that the tree `new` continues the tree `old`."""
+    if not 0 <= old <= new:
+        return False
+    if old == new or old == 0:
+        return not proof and (old_root == new_root if old == new else old_root == EMPTY)
+    steps = list(proof)
+    if old & (old - 1) == 0:
+        steps.insert(0, old_root)
+    if not steps:
+        return False
+    first, last = old - 1, new - 1
+    while first & 1:
+        first, last = first >> 1, last >> 1
+    found_old = found_new = steps[0]
+    for sibling in steps[1:]:
+        if last == 0:
+            return False
+        if first & 1 or first == last:
+            found_old, found_new = node(sibling, found_old), node(sibling, found_new)
+            while not first & 1 and first:
+                first, last = first >> 1, last >> 1
+        else:
+            found_new = node(found_new, sibling)
+        first, last = first >> 1, last >> 1
+    return last == 0 and found_old == old_root and found_new == new_root
+
+
+def _split(size: int) -> int:
+    """The largest power of two below `size`, which is at least 2."""
+    return 1 << (size - 1).bit_length() - 1
+
+
+def _subtrees(start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Level and first leaf of the largest complete subtrees that make up the leaves from `start` to `end`.
+
+    `start` is a multiple of the largest of them, as it is wherever RFC 6962 splits.
+    """
+    while start < end:
+        level = (end - start).bit_length() - 1
+        yield level, start
+        start += 1 << level
+
+
+def _range(hashes: Hashes, start: int, end: int) -> bytes:
+    return _fold([hashes.hash_at(level, first >> level) for level, first in _subtrees(start, end)])
+
+
+def _fold(edge: Sequence[bytes]) -> bytes:
+    if not edge:
+        return EMPTY
+    found = edge[-1]
+    for left in reversed(edge[:-1]):
+        found = node(left, found)
+    return found
