@@ -37,7 +37,10 @@ def identity() -> Plain:
 def account() -> str:
     """The account that this process runs as."""
     if sys.platform == "win32":
-        return os.environ.get("USERNAME", "?")
+        try:
+            return os.getlogin()  # asks the system, not the environment
+        except OSError:  # a service has none
+            return "unknown"
     import pwd
 
     uid = os.geteuid()
