@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from licet.cli.logs import reader_of
+from licet.errors import UsageError
 from licet.workbench.history import bodies
 
 from licet_audit.cli import options
+from licet_audit.cli.inventory import list_logs
 
 if TYPE_CHECKING:
     from licet.record import AuditReader
@@ -45,11 +47,16 @@ class _Run:
     show_default=True,
     help="How many runs, the newest ones.",
 )
+@click.option("--logs", is_flag=True, help="List the logs that this user has on this host instead.")
 @options.as_json
-def list_runs(state: str | None, policy: str | None, limit: int, as_json: bool) -> int:
-    """List the runs of the log, newest last."""
+def list_runs(state: str | None, policy: str | None, limit: int, logs: bool, as_json: bool) -> int:
+    """List the runs of the log, newest last; with `--logs`, all logs and what is found of each."""
     from licet.cli.terminal import put_json, put_table
 
+    if logs:
+        if state is not None or policy is not None:
+            raise UsageError("`--logs` is about all logs", advice="give it without `--state` and `--policy`")
+        return list_logs(as_json=as_json)
     runs = list(_runs(reader_of(state, policy)))[-limit:]
     if as_json:
         put_json([asdict(run) for run in runs])
