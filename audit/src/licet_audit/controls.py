@@ -47,9 +47,12 @@ def of_run(records: Iterable[Record]) -> tuple[ControlRow, ...]:
     )
     return tuple(
         ControlRow(
-            name,
-            *(_text(found.get(name)) for found in (asked, claimed, configured, observed)),
-            name in unknown,
+            control=name,
+            asked=_text(asked.get(name)),
+            claimed=_text(claimed.get(name)),
+            configured=_text(configured.get(name)),
+            observed=_text(observed.get(name)),
+            unknown=name in unknown,
         )
         for name in names
     )

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from licet.record import Record
 from licet.workbench.history.recounting import recounted
@@ -76,7 +77,7 @@ class _Story:
             case "request", _:
                 yield from telling.request(body)
             case "decision", _:
-                empty = {**_NO_DECISION, **{name: [] for name in _EMPTY}}
+                empty: dict[str, Any] = {**_NO_DECISION, **{name: [] for name in _EMPTY}}
                 yield from telling.decision(body, recounted((record,)) or empty)
             case "probe", "after":
                 yield from telling.probe(None, body, took)
