@@ -101,7 +101,10 @@ def _code(body: Mapping[str, Any]) -> str:
     size = body.get("code_bytes")
     imports = texts(body.get("imports"))
     imported = f", which imports {', '.join(imports)}" if imports else ", which imports nothing"
-    return f"{units.show_size(size) if isinstance(size, int) else '?'} of Python{imported}"
+    digests = body.get("digests")
+    digest = text(digests, "code") if isinstance(digests, dict) else None
+    named = f" ({digest})" if digest else ""
+    return f"{units.show_size(size) if isinstance(size, int) else '?'} of Python{named}{imported}"
 
 
 def _limits(body: Mapping[str, Any]) -> Iterator[Told]:
@@ -249,6 +252,8 @@ def tool_call(before: Mapping[str, Any], after: Mapping[str, Any] | None, took: 
     for hit in mappings(before.get("rules")):
         yield told("  rule", f"`{hit.get('rule')}` ({hit.get('where')}): {hit.get('truth')}")
     yield told("  digest", str(before.get("call_digest")), "faint")
+    if after and after.get("result_digest") is not None:
+        yield told("  returned", str(after["result_digest"]), "faint")
 
 
 def access(body: Mapping[str, Any]) -> Iterator[Told]:

@@ -4,8 +4,8 @@ Rules this module keeps:
 
 - rows follow the order of the log; times are told apart from it, since clocks are set back;
 - an effect and its outcome are one row, with the time between them; an effect without an outcome says so;
-- time since the first record is that of the writer's monotonic clock where one process wrote both, and where
-  the clock of the host moved otherwise, a row says so;
+- time since the first record is that of the host's monotonic clock where that wrote both, and where the wall
+  clock moved otherwise, a row says so;
 - text is as it was recorded: whoever shows it escapes it.
 """
 
@@ -136,23 +136,33 @@ class _Story:
             yield telling.told(f"  {one.control}", ", ".join(facts), tone)
 
     def _clock(self, last: Record) -> Iterator[Told]:
-        first = self._records[0]
-        wall, same = _wall(first, last), first.writer.get("instance") == last.writer.get("instance")
-        if wall is None or not same:
-            yield Told("clock", "several processes wrote this: only their wall clocks tell the time", "faint")
-            return
-        moved = wall - (last.entry.mono_ns - first.entry.mono_ns) / 1e9
-        if abs(moved) >= _JUMP:
+        first, writer = self._records[0], last.writer
+        wall = _wall(first, last)
+        if not _one_clock(first, last):
+            yield Told("clock", "several systems wrote this: only their wall clocks tell the time", "warn")
+        elif wall is not None and abs(moved := wall - since_boot(first, last)) >= _JUMP:
             yield Told("clock", f"the clock of the host was set by {moved:+.1f} s meanwhile", "warn")
-        process = f"process {last.writer.get('pid')} on {last.writer.get('host')}"
-        yield telling.told("written", f"by {process}, licet-audit {last.writer.get('version')}", "faint")
+        if (state := writer.get("clock")) is not None:
+            yield telling.told("clock", f"{state} when the writer began", "faint")
+        process = f"process {writer.get('pid')} of {writer.get('user') or '?'} on {writer.get('host')}"
+        yield telling.told("written", f"by {process}, licet-audit {writer.get('version')}")
 
 
 def since(first: Record, last: Record) -> float | None:
     """Seconds from one record to another; None if no clock can tell."""
-    if first.writer.get("instance") == last.writer.get("instance"):
-        return (last.entry.mono_ns - first.entry.mono_ns) / 1e9
-    return _wall(first, last)
+    return since_boot(first, last) if _one_clock(first, last) else _wall(first, last)
+
+
+def since_boot(first: Record, last: Record) -> float:
+    """Seconds from one record to another by a monotonic clock that both went by."""
+    return (last.entry.mono_ns - first.entry.mono_ns) / 1e9
+
+
+def _one_clock(first: Record, last: Record) -> bool:
+    """Whether both went by one monotonic clock: that of a process, or of one start of a host."""
+    one, other = first.writer, last.writer
+    same = all(one.get(name) == other.get(name) and one.get(name) is not None for name in ("host", "boot"))
+    return one.get("instance") == other.get("instance") or same
 
 
 def _wall(first: Record, last: Record) -> float | None:
