@@ -16,6 +16,7 @@ import hmac
 import os
 import re
 import stat
+import time
 from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -51,7 +52,7 @@ def path_of(state: StateDirectory, committed: str) -> Path:
 
 
 def store(state: StateDirectory, kept: Sequence[Kept]) -> None:
-    """Make content durable, before the records that name it; the caller holds the lock of the log.
+    """Make content durable, before the records that name it.
 
     What could not be stored whole is removed again as far as that is possible.
 
@@ -93,6 +94,8 @@ def read(state: StateDirectory, committed: str) -> bytes | None:
 def state_of(state: StateDirectory, committed: str) -> State:
     """Whether the content of a commitment is there and is what was committed to; needs memory for one chunk.
 
+    A link, a folder or a pipe in its place is altered content.
+
     Raises:
         AuditUnavailable: it can't be read.
     """
@@ -100,10 +103,27 @@ def state_of(state: StateDirectory, committed: str) -> State:
     with failures(path):
         try:
             _require_folder(path.parent)
+            if not stat.S_ISREG(path.lstat().st_mode):
+                return "altered"
             with os.fdopen(open_plain(path, os.O_RDONLY), "rb") as file:
                 return "intact" if hmac.compare_digest(_commitment_of(file), committed) else "altered"
         except FileNotFoundError:
             return "missing"
+
+
+def size_of(state: StateDirectory, committed: str) -> int | None:
+    """How many bytes the file of a commitment has, its salt included; None if there is none.
+
+    Raises:
+        AuditUnavailable: it can't be looked at.
+    """
+    path = path_of(state, committed)
+    with failures(path):
+        try:
+            _require_folder(path.parent)
+            return path.lstat().st_size
+        except FileNotFoundError:
+            return None
 
 
 def stored(state: StateDirectory) -> Iterator[str]:
@@ -121,15 +141,17 @@ def stored(state: StateDirectory) -> Iterator[str]:
             yield from (name for name in names if is_commitment(name) and name.startswith(folder.name))
 
 
-def orphans(state: StateDirectory, named: Container[str]) -> list[str]:
+def orphans(state: StateDirectory, named: Container[str], *, older_than: float = 0.0) -> list[str]:
     """The commitments that have a file and are in no record; `named` are those that records hold.
 
-    Only under the lock of the log is it certain that no writer is about to name them.
+    A file that is not older than some seconds may be one that its writer is about to name.
 
     Raises:
         OSError: the folders can't be listed.
     """
-    return [committed for committed in stored(state) if committed not in named]
+    latest = time.time() - older_than
+    unnamed = (committed for committed in stored(state) if committed not in named)
+    return [one for one in unnamed if path_of(state, one).lstat().st_mtime <= latest]
 
 
 def delete(state: StateDirectory, committed: Iterable[str]) -> int:
