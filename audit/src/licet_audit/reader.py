@@ -34,7 +34,7 @@ class LogReader:
 
     @property
     def state(self) -> StateDirectory:
-        """The directory that is read."""
+        """The directory that the log lies in."""
         return self._state
 
     def records(self) -> Iterator[Record]:
