@@ -34,6 +34,11 @@ class LogReader:
     def __init__(self, state: StateDirectory) -> None:
         self._state = state
 
+    @property
+    def state(self) -> StateDirectory:
+        """The directory that holds the log."""
+        return self._state
+
     def records(self) -> Iterator[Record]:
         """All records, oldest first; a line that a writer did not finish is left out.
 
