@@ -93,14 +93,16 @@ def listing(state: StateDirectory) -> list[Segment]:
     return sorted(found, key=lambda segment: segment.first)
 
 
-def lines(segment: Segment) -> Iterator[Line]:
-    """The lines of a segment up to the size it was listed with; a line that is too long is cut.
+def lines(segment: Segment, offset: int = 0) -> Iterator[Line]:
+    """The lines of a segment from `offset` on, where one begins, up to the size it was listed with.
+
+    A line that is too long is cut.
 
     Raises:
         OSError: the segment can't be read.
     """
-    offset = 0
     with os.fdopen(open_plain(segment.path, os.O_RDONLY), "rb", buffering=_CHUNK) as file:
+        file.seek(offset)
         while offset < segment.size:
             start = offset
             data = file.readline(min(MAX_LINE, segment.size - offset))
