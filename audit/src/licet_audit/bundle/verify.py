@@ -186,8 +186,8 @@ def check_records(bundle, key, found):
         raise ValueError("a line is not as it was signed, is missing, or was added")
     yield 0, "records", f"{len(leaves)} records of {size}, each byte as it was signed"
     found["head"], whole = (origin, size, root), len(leaves) == size
-    what = f"none up to record {before}" if whole else "they are a selection"
-    yield (0 if whole else None), "gaps", f"{what}; whether others belong to them can't be told"
+    what = f"none up to record {before}" if whole else "they are a selection, of which some may be left out"
+    yield (0 if whole else None), "gaps", f"{what}; what came later can't be told"
 
 
 def check_anchors(bundle, witnesses, found):
@@ -235,7 +235,7 @@ def main(arguments):
         try:
             for code, claim, detail in step(given.bundle, keys, found):
                 codes.add(code)
-                mark = {0: "ok", None: "unknown"}.get(code, "FAILED")
+                mark = {0: "ok", None: "unknown", 4: "unknown"}.get(code, "FAILED")
                 print(f"{mark:8}{claim:11}{ascii(detail)[1:-1]}")
         except Exception as problem:  # whatever is in a bundle, it ends in a claim
             codes.add(3 if isinstance(problem, OSError) else 1)

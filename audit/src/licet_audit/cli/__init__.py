@@ -9,6 +9,7 @@ _COMMANDS = {
     "list": ("licet_audit.cli.listing", "list_runs"),
     "show": ("licet_audit.cli.showing", "show_run"),
     "verify": ("licet_audit.cli.verifying", "verify"),
+    "prove": ("licet_audit.cli.proving", "prove"),
     "export": ("licet_audit.cli.exporting", "export"),
 }
 
