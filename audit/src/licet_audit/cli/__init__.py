@@ -11,6 +11,8 @@ _COMMANDS = {
     "query": ("licet_audit.cli.querying", "query"),
     "show": ("licet_audit.cli.showing", "show_run"),
     "verify": ("licet_audit.cli.verifying", "verify"),
+    "prove": ("licet_audit.cli.proving", "prove"),
+    "export": ("licet_audit.cli.exporting", "export"),
 }
 
 
