@@ -71,6 +71,25 @@ def keep(state: StateDirectory, checkpoint: Note) -> Path:
     return path
 
 
+def kept(state: StateDirectory, size: int) -> Note | None:
+    """The checkpoint of `size` records that is kept, None if none is; its signatures are unchecked.
+
+    Raises:
+        AuditUnavailable: it can't be read, or is none.
+    """
+    path = state.path / "checkpoints" / f"{size:020d}"
+    with failures(path):
+        try:
+            note = Note.parse(read_plain(path, notes.MOST_BYTES + 1))
+            if Head.parse(note.text).size != size:
+                raise InvalidNote("it covers another number of records")
+        except FileNotFoundError:
+            return None
+        except InvalidNote as problem:
+            raise AuditUnavailable(f"`{path}` holds no checkpoint: {problem}", advice=_ADVICE) from None
+    return note
+
+
 @dataclass(frozen=True, slots=True)
 class _Known:
     """A checkpoint that was made before, when (seconds since the epoch), and where it is known from."""

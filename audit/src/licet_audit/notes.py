@@ -51,7 +51,7 @@ class VerifierKey:
         """
         parts = text.strip().split("+", 2)  # base64 may hold a plus, a name may not
         try:
-            name, key_id, material = parts[0], bytes.fromhex(parts[1]), _unbase64(parts[2])
+            name, key_id, material = parts[0], bytes.fromhex(parts[1]), bytes_of(parts[2])
         except (IndexError, ValueError):
             raise InvalidNote("a key reads NAME+ID+BASE64") from None
         if not _NAME.fullmatch(name) or len(material) != 33 or material[0] not in (NOTE, COSIGNATURE):
@@ -62,7 +62,7 @@ class VerifierKey:
         return key
 
     def __str__(self) -> str:
-        return f"{self.name}+{self.key_id.hex()}+{_base64(bytes([self.kind]) + self.public)}"
+        return f"{self.name}+{self.key_id.hex()}+{base64_of(bytes([self.kind]) + self.public)}"
 
     @property
     def key_id(self) -> bytes:
@@ -107,7 +107,7 @@ class Signature:
     @property
     def line(self) -> str:
         """The line with its newline."""
-        return f"{_DASH}{self.name} {_base64(self.key_id + self.data)}\n"
+        return f"{_DASH}{self.name} {base64_of(self.key_id + self.data)}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class Head:
         """
         try:
             origin, size, root, *extensions, end = text.decode("utf-8").split("\n")
-            found = cls(origin, int(size), _unbase64(root), tuple(extensions))
+            found = cls(origin, int(size), bytes_of(root), tuple(extensions))
         except ValueError:
             raise InvalidNote("it has no origin, size and root") from None
         if not origin or not _SIZE.fullmatch(size) or len(found.root) != 32 or end or "" in extensions:
@@ -190,7 +190,7 @@ class Head:
     def text(self) -> bytes:
         """The text that is signed."""
         return "".join(
-            f"{line}\n" for line in (self.origin, self.size, _base64(self.root), *self.extensions)
+            f"{line}\n" for line in (self.origin, self.size, base64_of(self.root), *self.extensions)
         ).encode()
 
 
@@ -230,7 +230,7 @@ def _timed(text: bytes, seconds: int) -> bytes:
 def _signature(line: str) -> Signature:
     name, space, data = line.removeprefix(_DASH).partition(" ")
     try:
-        found = _unbase64(data)
+        found = bytes_of(data)
     except ValueError:
         found = b""
     if not line.startswith(_DASH) or not space or not _NAME.fullmatch(name) or len(found) < 5:
@@ -238,11 +238,12 @@ def _signature(line: str) -> Signature:
     return Signature(name, found[:4], found[4:])
 
 
-def _base64(data: bytes) -> str:
+def base64_of(data: bytes) -> str:
+    """Bytes in base64."""
     return base64.b64encode(data).decode("ascii")
 
 
-def _unbase64(text: str) -> bytes:
+def bytes_of(text: str) -> bytes:
     """Decode the one spelling of some bytes.
 
     Raises:
@@ -252,6 +253,6 @@ def _unbase64(text: str) -> bytes:
         data = base64.b64decode(text, validate=True)
     except binascii.Error as problem:
         raise ValueError(str(problem)) from None
-    if _base64(data) != text:
+    if base64_of(data) != text:
         raise ValueError("it is spelled otherwise than base64 is")
     return data
