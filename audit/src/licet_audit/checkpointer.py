@@ -39,6 +39,7 @@ from licet_audit.tiles import WIDTH, GrowingTree, LogHashes, ends_complete, writ
 if TYPE_CHECKING:
     from licet_audit.notes import Signer, VerifierKey
 
+_NEWEST = "checkpoint"
 _PATIENCE = 5.0  # seconds that others may hold a lock
 _BATCH = 64 * WIDTH  # leaves between two writings of tiles, where many are new
 _ADVICE = "run `licet audit verify`, then move the state directory aside to start a new log"
@@ -159,6 +160,8 @@ class Notary:
         with failures(self._state.path):
             signer = self._ready()
             with self._locked("tree.lock", os.O_RDWR | os.O_CREAT):
+                if self._newest is None:
+                    files.drop_drafts(self._state.path, _NEWEST)
                 snapshot = self._snapshot()
                 known = self._known(signer.key)
                 at = max(int(time.time()), known[-1].time if known else 0)
@@ -303,4 +306,4 @@ def _compare(head: Head, known: Sequence[_Known]) -> None:
 
 
 def _newest_path(state: StateDirectory) -> Path:
-    return state.path / "checkpoint"
+    return state.path / _NEWEST
