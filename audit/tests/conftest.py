@@ -1,6 +1,7 @@
 """A state directory of its own for each test, and short names for what every test needs."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -9,12 +10,15 @@ from licet.record import Entry, Record
 from licet.state import StateDirectory, open_state
 from licet_audit.log import DurableLog
 
+sys.path.insert(0, str(Path(__file__).parent))  # for helpers, under pytest's importlib mode
+
 Append = Callable[..., list[Record]]
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "home" / "licet"
 
 

@@ -27,6 +27,7 @@ from licet_audit import heads, recovery, segments
 from licet_audit.chain import NOTHING, Head, encode, log_entry
 from licet_audit.files import sync, write_all
 from licet_audit.identity import identity
+from licet_audit.retention import unfinished
 from licet_audit.segments import SEALED, Damaged, Segment
 
 _PATIENCE = 30.0  # seconds that others may hold the lock, a long recovery included
@@ -187,6 +188,7 @@ class ChainWriter:
             entries += recovery.unknown_results(segments.listing(self._state), dead)
             if entries:
                 self._append([entries])
+        unfinished.finish_if_left(self._state)
 
     def _append(self, groups: Sequence[Sequence[Entry]]) -> list[Answer]:
         """Write one batch; the lock is held and the end of the chain is known."""

@@ -7,6 +7,8 @@ from licet.cli.lazily import LazyGroup
 
 _COMMANDS = {
     "erase": ("licet_audit.cli.erasing", "erase"),
+    "hold": ("licet_audit.cli.holding", "hold"),
+    "release": ("licet_audit.cli.holding", "release"),
     "list": ("licet_audit.cli.listing", "list_runs"),
     "show": ("licet_audit.cli.showing", "show_run"),
     "verify": ("licet_audit.cli.verifying", "verify"),
