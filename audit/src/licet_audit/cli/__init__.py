@@ -10,8 +10,11 @@ _COMMANDS = {
     "hold": ("licet_audit.cli.holding", "hold"),
     "release": ("licet_audit.cli.holding", "release"),
     "list": ("licet_audit.cli.listing", "list_runs"),
+    "query": ("licet_audit.cli.querying", "query"),
     "show": ("licet_audit.cli.showing", "show_run"),
     "verify": ("licet_audit.cli.verifying", "verify"),
+    "prove": ("licet_audit.cli.proving", "prove"),
+    "export": ("licet_audit.cli.exporting", "export"),
 }
 
 
