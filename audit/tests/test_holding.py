@@ -116,7 +116,7 @@ def test_a_hold_that_cannot_be_understood_holds_everything(trail: Trail, what: o
         (("hold", "R9", *CASE), "no run in this log has an id that begins with `R9`"),
         (("hold", "R", *CASE), "`R` may mean `R1` or `R2`"),
         (("hold", "--list", "R1"), "`--list` sets no hold"),
-        (("hold", "--since", "soon", *CASE), "`soon` is no moment"),
+        (("hold", "--since", "soon", *CASE), "`--since soon` is no time"),
         (("release", "X", *CASE), "no hold in force has an id that begins with `X`"),
         (("release", "X"), "a reason is missing"),
     ],

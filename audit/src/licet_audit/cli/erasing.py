@@ -28,7 +28,7 @@ _STAYS = (
 @click.option("--tenant", metavar="ID", help="All runs for this tenant.")
 @click.option(
     "--before",
-    metavar="WHEN",
+    metavar="TIME",
     callback=asking.as_moment,
     help="All runs that ended before: 2026-05-01, or 90d (ago).",
 )

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 @click.option("--tenant", metavar="ID", help="All runs for this tenant.")
 @click.option(
     "--since",
-    metavar="WHEN",
+    metavar="TIME",
     callback=asking.as_moment,
     help="All runs from then on: 2026-05-01, or 90d (ago).",
 )
-@click.option("--before", metavar="WHEN", callback=asking.as_moment, help="All runs that began before.")
+@click.option("--before", metavar="TIME", callback=asking.as_moment, help="All runs that began before.")
 @click.option("--list", "listing", is_flag=True, help="Show the holds that are in force; sets none.")
 @asking.reason
 @options.of_a_log

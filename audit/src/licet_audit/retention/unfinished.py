@@ -58,8 +58,9 @@ def remove(state: StateDirectory, body: Mapping[str, Any]) -> None:
     if body.get("event") == "erased":
         contents.delete(state, commitments_of(body))
     elif body.get("event") == "pruned":
-        for one in sorted(int(segment["first"]) for segment in body["segments"]):
-            segments.segment_path(state, one).unlink(missing_ok=True)
+        for first in sorted(int(segment["first"]) for segment in body["segments"]):
+            if first < body["begins"]:
+                segments.segment_path(state, first).unlink(missing_ok=True)
         sync_directory(segments.log_directory(state))
 
 
