@@ -13,6 +13,7 @@ from licet.cli.app import execute
 from licet.record import Entry, Kept, Record
 from licet.state import StateDirectory
 from licet_audit import contents
+from licet_audit.events import EVENTS
 from licet_audit.log import DurableLog
 from licet_audit.reader import LogReader
 
@@ -68,7 +69,14 @@ class Trail:
         return asyncio.run(write())
 
     def records(self, event: str | None = None) -> list[Record]:
+        """The records of the log, or those of one event, each as the schema of records has it."""
         found = list(LogReader(self.state).records())
+        for record in found:
+            if record.entry.kind == "log":
+                (model,) = [
+                    one for one in EVENTS if one.model_fields["event"].default == record.entry.body["event"]
+                ]
+                model.model_validate(dict(record.entry.body))
         return [r for r in found if event is None or r.entry.body.get("event") == event]
 
     def states(self, run_id: str) -> set[str]:
