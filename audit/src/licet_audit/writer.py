@@ -29,6 +29,7 @@ from licet_audit.checkpointer import Notary
 from licet_audit.files import sync, write_all
 from licet_audit.identity import identity
 from licet_audit.leaves import Snapshot
+from licet_audit.retention import unfinished
 from licet_audit.segments import SEALED, Damaged, Segment
 from licet_audit.tiles import LogHashes
 
@@ -201,6 +202,7 @@ class ChainWriter:
             entries += recovery.unknown_results(segments.listing(self._state), dead)
             if entries:
                 self._append([entries])
+        unfinished.finish_if_left(self._state)
 
     def _append(self, groups: Sequence[Sequence[Entry]]) -> list[Answer]:
         """Write one batch; the lock is held and the end of the chain is known."""
