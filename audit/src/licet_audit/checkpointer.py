@@ -108,9 +108,10 @@ class _Known:
         head = Head.parse(note.text)
         if head.origin != key.name:
             raise InvalidNote(f"it is one of `{head.origin}`")
-        if note.signed_by(key) is None:
+        at = note.time_by(key)
+        if at is None:
             raise InvalidNote(f"it is not signed by {key}")
-        return cls(note, head, note.time_by(key) or 0, place)
+        return cls(note, head, at, place)
 
 
 class Notary:
@@ -174,8 +175,8 @@ class Notary:
         if self._signer is None:
             if trusted(self._state.path) != self._state:
                 raise AuditUnavailable(
-                    f"`{self._state.path}` is not the directory that is registered for its log",
-                    advice="it signs nothing; put the original back, or move this one aside to begin a new log",
+                    f"`{self._state.path}` signs nothing: another directory is registered for its log",
+                    advice="put the original back, or move this one aside to begin a new log",
                 )
             self._signer = keys.signer(self._state)
         return self._signer
@@ -222,7 +223,9 @@ class Notary:
         ends = [end for end in snapshot.ends if end > earliest]
         try:
             grown = self._resume(snapshot, earliest)
-            for size in sorted({*(one.head.size for one in known), *ends, snapshot.size}):
+            for size in sorted(
+                {*(one.head.size for one in known if one != self._newest), *ends, snapshot.size}
+            ):
                 self._grow_to(grown, size, snapshot)
                 head = Head(signer.key.name, size, grown.root())
                 _compare(head, known)
@@ -236,7 +239,7 @@ class Notary:
         return head
 
     def _resume(self, snapshot: Snapshot, size: int) -> GrowingTree:
-        """The tree of the first `size` records; an empty one where tiles are missing, so that all are made."""
+        """The tree of the first `size` records; empty where tiles are missing, so that all are made."""
         grown, self._tree = self._tree, None  # whatever fails now, the next one starts from what is on disk
         if grown is not None and grown.size <= size:
             return grown

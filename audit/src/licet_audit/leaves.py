@@ -12,10 +12,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from licet.files import open_plain
 
 from licet_audit import segments, tree
+from licet_audit.chain import MAX_LINE
 from licet_audit.segments import Segment
 
 _CHUNK = 64 * 1024
@@ -69,10 +71,8 @@ class Snapshot:
             offset = _start_of_last(segment, end - seq)
             if seq == segment.first and offset:
                 raise LookupError(f"`{segment.path}` holds more records than it should")
-            for line in segments.lines(segment, offset):
-                if seq == min(end, stop) or not line.complete:
-                    break
-                yield tree.leaf(line.data)
+            for line in islice(_whole_lines(segment, offset), min(end, stop) - seq):
+                yield tree.leaf(line)
                 seq += 1
         if seq < stop:
             raise LookupError(f"record #{seq} is in no segment of the log")
@@ -87,6 +87,24 @@ class Snapshot:
         for segment, end in zip(self.segments, following, strict=True):
             if segment.first < stop and start < end:
                 yield segment, end
+
+
+def _whole_lines(segment: Segment, offset: int) -> Iterator[bytes]:
+    """The lines that end with a newline, without it, from where one begins.
+
+    Raises:
+        LookupError: one is longer than a record may be.
+    """
+    rest = b""
+    with os.fdopen(open_plain(segment.path, os.O_RDONLY), "rb") as file:
+        file.seek(offset)
+        left = segment.size - offset
+        while left > 0 and (chunk := file.read(min(_CHUNK, left))):
+            left -= len(chunk)
+            *whole, rest = (rest + chunk).split(b"\n")
+            if len(rest) > MAX_LINE:
+                raise LookupError(f"`{segment.path}` has a line of more than {MAX_LINE} bytes")
+            yield from whole
 
 
 def _start_of_last(segment: Segment, count: int) -> int:

@@ -26,6 +26,7 @@ MOST_BYTES = 64 * 1024  # of a note; it is a few hundred
 
 _NAME = re.compile(r"[^\s+]+")
 _SIZE = re.compile(r"0|[1-9][0-9]{0,18}")
+_CONTROL = re.compile(rb"[\x00-\x09\x0b-\x1f]")
 _DASH = "\N{EM DASH} "
 
 
@@ -126,7 +127,7 @@ class Note:
         if len(data) > MOST_BYTES:
             raise InvalidNote(f"it has more than {MOST_BYTES} bytes")
         text, gap, below = data.rpartition(b"\n\n")
-        if not gap or not below.endswith(b"\n") or any(byte < 32 and byte != 10 for byte in data):
+        if not gap or not below.endswith(b"\n") or _CONTROL.search(data):
             raise InvalidNote("it is no text with signatures below an empty line")
         try:
             data.decode("utf-8")

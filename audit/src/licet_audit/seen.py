@@ -134,7 +134,7 @@ def remember(state: StateDirectory, key: VerifierKey, checkpoint: Note, *, close
         AuditUnavailable: it is not signed by `key` for this log, another key is pinned, another tree of the
             same size was seen, or it can't be written.
     """
-    head = _checked(state, key, checkpoint)
+    head, at = _checked(state, key, checkpoint)
     with _locked() as folder:
         known = of(state.log_id) or Seen(state.log_id, now(), str(state.path))
         if known.key not in (None, key):
@@ -142,7 +142,7 @@ def remember(state: StateDirectory, key: VerifierKey, checkpoint: Note, *, close
                 f"a checkpoint of `{state.path}` is signed by another key than the one that was seen before",
                 advice=_ADVICE,
             )
-        forward = _moves_forward(known, head, checkpoint.time_by(key) or 0)
+        forward = _moves_forward(known, head, at)
         after = replace(known, key=key, path=str(state.path))
         if forward:
             after = replace(after, checkpoint=checkpoint)
@@ -153,14 +153,15 @@ def remember(state: StateDirectory, key: VerifierKey, checkpoint: Note, *, close
         return forward or known.head == head
 
 
-def _checked(state: StateDirectory, key: VerifierKey, checkpoint: Note) -> Head:
+def _checked(state: StateDirectory, key: VerifierKey, checkpoint: Note) -> tuple[Head, int]:
     try:
         head = Head.parse(checkpoint.text)
     except InvalidNote as problem:
         raise AuditUnavailable(f"that is no checkpoint: {problem}") from None
-    if head.origin != notes.origin_of(state.log_id) or checkpoint.signed_by(key) is None:
+    at = checkpoint.time_by(key)
+    if head.origin != notes.origin_of(state.log_id) or at is None:
         raise AuditUnavailable(f"the checkpoint of `{head.origin}` is not signed by the key of this log")
-    return head
+    return head, at
 
 
 def _moves_forward(known: Seen, head: Head, at: int) -> bool:

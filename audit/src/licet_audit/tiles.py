@@ -2,7 +2,7 @@
 
 Rules this module keeps:
 
-- a tile is `tile/<level>/<number>`: 256 hashes, each over 256 times as many records as one of the level below;
+- a tile is `tile/<level>/<number>`: 256 hashes, each over 256 times the records of one below;
 - tiles of level 0 are written when they are full; above, the one that still grows is kept too, as
   `<number>.p/<width>`, so that nobody has to read 255 tiles to know one hash;
 - what no tile holds is computed from the lines;
@@ -13,7 +13,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import shutil
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -175,7 +175,7 @@ class GrowingTree:
         return tree.Frontier(self.size, list(self._subtrees())).root()
 
     def tiles(self) -> dict[Tile, bytes]:
-        """What is to be written: tiles that became full since this was last asked, and what grew above them."""
+        """What is to be written: tiles that became full since this was last asked, and what grew above."""
         found, self._full = self._full, {}
         filled = {tile.level for tile in found}
         for level, hashes in enumerate(self._edge[1:], 1):
@@ -254,9 +254,9 @@ def _partial_widths(state: StateDirectory, level: int, number: int) -> Iterator[
 
 def _drop_narrower(state: StateDirectory, tile: Tile) -> None:
     """Remove what a tile that grew replaces; whoever reads it just now computes what it held."""
-    if tile.width == WIDTH:
-        shutil.rmtree(tile._replace(width=1).path(state).parent, ignore_errors=True)
-        return
     for width in _partial_widths(state, tile.level, tile.number):
         if width < tile.width:
             tile._replace(width=width).path(state).unlink(missing_ok=True)
+    if tile.width == WIDTH:
+        with contextlib.suppress(OSError):  # there is none, or something else is in it
+            tile._replace(width=1).path(state).parent.rmdir()
