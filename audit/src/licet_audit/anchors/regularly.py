@@ -31,7 +31,7 @@ from licet_audit.segments import lines_from, listing
 if TYPE_CHECKING:
     from licet.settings import Settings
 
-_AFTER_FAILURE = 300.0  # seconds, unless the interval is shorter
+_SOON = 300.0  # seconds, unless the interval is shorter
 _OWN = ("anchored", "anchor_failed", "sealed")
 
 _NUMBER = re.compile(r"\d{16}\.\d{3}", re.ASCII)
@@ -80,7 +80,7 @@ class Regular:
             except Exception as problem:  # the next one may do, and nobody else would hear of it
                 if self.ended.is_set():
                     return
-                pause = min(self._every, _AFTER_FAILURE)
+                pause = min(self._every, _SOON)
                 _logger.warning("the log can't be anchored: %s", problem)
 
     def once(self) -> float:
@@ -89,14 +89,14 @@ class Regular:
         Raises:
             AuditUnavailable: nothing can be signed, kept or recorded.
         """
-        soon = min(self._every, _AFTER_FAILURE)
+        soon = min(self._every, _SOON)
         with anchoring.lock(self._state) as held:
             if held is None:
                 return soon
             if (wait := _due(held) - time.time()) > 0 and wait <= self._every:
                 return wait
             if not has_news(self._state):
-                return self._every
+                return soon
             _set_due(held, time.time() + soon)
             found = anchoring.anchor(self._state, Plugins(self._settings), self._log)
             for failure in found.failures:
