@@ -15,6 +15,7 @@ _COMMANDS = {
     "show": ("licet_audit.cli.showing", "show_run"),
     "verify": ("licet_audit.cli.verifying", "verify"),
     "prove": ("licet_audit.cli.proving", "prove"),
+    "anchor": ("licet_audit.cli.anchoring", "anchor"),
     "export": ("licet_audit.cli.exporting", "export"),
 }
 
