@@ -1,0 +1,138 @@
+"""What running code did, as far as its sandbox surfaced it: calls of tools, files, connections, its end.
+
+Rules this module keeps:
+
+- the two records of a call belong together by its number, and a call without the second one says so;
+- time between two records is that of the writer's monotonic clock, never of the wall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from licet.record import Record
+from licet.workbench.history import bodies
+
+from licet_audit.report import deciding, words
+from licet_audit.report.safe import Part, part
+
+_MOST = 100
+_UNITS = {"wall_time": " s", "cpu_time": " s", "peak_memory": " bytes", "bytes_written": " bytes"}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a tool; `milliseconds` lie between its two records, None if the second is missing."""
+
+    seq: int
+    number: int | None
+    tool: str
+    effect: words.Label
+    outcome: str | None
+    reason: str
+    digest: str
+    milliseconds: str | None
+    rules: Part[deciding.Rule]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One file or connection that was asked for while the code ran."""
+
+    seq: int
+    action: str
+    target: str
+    allowed: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A named value."""
+
+    name: str
+    value: str
+
+
+def calls(records: Sequence[Record]) -> Part[Call]:
+    """The calls of tools, in order."""
+    return part(_calls(records), _MOST)
+
+
+def accesses(records: Sequence[Record]) -> Part[Access]:
+    """The files and connections, denied ones first."""
+    found = [_access(one) for one in records if one.entry.kind == "access"]
+    return part(sorted(found, key=lambda one: one.allowed is not False), _MOST)
+
+
+def ending(body: Mapping[str, Any]) -> tuple[Fact, ...]:
+    """What the record of a result says: code's exit, use, output."""
+    error = body.get("error")
+    usage = body.get("usage")
+    digests = body.get("digests")
+    facts = [Fact("detail", bodies.text(body, "detail") or ""), Fact("exit code", _number(body.get("exit_code")))]
+    if isinstance(error, Mapping):
+        line = bodies.line(error.get("line"))
+        at = f", line {line}" if line is not None else ""
+        facts.append(Fact("error", f"{bodies.text(error, 'type') or '?'}{at}"))
+    if isinstance(usage, Mapping):
+        facts += [
+            Fact(name.replace("_", " "), f"{_short(usage[name])}{unit}")
+            for name, unit in _UNITS.items()
+            if usage.get(name) is not None
+        ]
+    for stream in ("stdout", "stderr"):
+        size = bodies.line(body.get(f"{stream}_bytes"))
+        cut = ", truncated" if body.get(f"{stream}_truncated") is True else ""
+        facts.append(Fact(stream, "" if size is None else f"{size} bytes{cut}"))
+    if isinstance(digests, Mapping):
+        facts += [Fact(f"digest of {name}", str(value)) for name, value in digests.items()]
+    return tuple(fact for fact in facts if fact.value)
+
+
+def _calls(records: Sequence[Record]) -> Iterator[Call]:
+    ends = {
+        bodies.line(one.entry.body.get("sequence")): one
+        for one in records
+        if one.entry.kind == "tool_call" and one.entry.phase == "after"
+    }
+    for one in records:
+        body = one.entry.body
+        if one.entry.kind != "tool_call" or one.entry.phase == "after":
+            continue
+        number = bodies.line(body.get("sequence"))
+        end, verdict = ends.get(number), body.get("verdict")
+        yield Call(
+            seq=one.seq,
+            number=number,
+            tool=bodies.text(body, "tool") or "?",
+            effect=words.effect(bodies.text(body, "effect")),
+            outcome=None if end is None else bodies.text(end.entry.body, "outcome"),
+            reason=(bodies.text(verdict, "reason") or "") if isinstance(verdict, Mapping) else "",
+            digest=bodies.text(body, "call_digest") or "",
+            milliseconds=None if end is None else f"{(end.entry.mono_ns - one.entry.mono_ns) / 1e6:.1f}",
+            rules=deciding.rules(body),
+        )
+
+
+def _access(record: Record) -> Access:
+    body = record.entry.body
+    allowed = body.get("allowed")
+    return Access(
+        record.seq,
+        bodies.text(body, "action") or "?",
+        bodies.text(body, "target") or "?",
+        allowed if isinstance(allowed, bool) else None,
+    )
+
+
+def _number(value: object) -> str:
+    return str(value) if type(value) is int else ""
+
+
+def _short(value: object) -> str:
+    try:
+        return f"{float(str(value)):.6g}" if "." in str(value) else str(value)
+    except ValueError:
+        return str(value)

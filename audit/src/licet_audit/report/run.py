@@ -1,0 +1,191 @@
+"""What the records of one run say, ordered for a reader.
+
+Rules this module keeps:
+
+- a card is made from the records alone, never from the index that found them;
+- a body may hold anything; what is missing or of another type is left out, or shown as `?`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from licet.record import Record
+from licet.workbench.history import bodies
+
+from licet_audit.report import acting, deciding, protecting, words
+from licet_audit.report.acting import Fact
+from licet_audit.report.safe import Content, Part, part
+
+_MOST = 200
+_MOST_REASONS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One record of a run, and what names it in the tree."""
+
+    seq: int
+    kind: str
+    time: str
+    leaf: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptContent:
+    """Content that is committed to: its text, or why it is not shown."""
+
+    name: str
+    commitment: str
+    text: Content | None
+    why_not: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunCard:
+    """All that a report shows of one run."""
+
+    run_id: str
+    first_seq: int
+    last_seq: int
+    began: str
+    effect: words.Label
+    end: words.Label
+    who: str
+    whom: tuple[Fact, ...]
+    what: tuple[Fact, ...]
+    why: Part[str]
+    deciding: deciding.Deciding | None
+    authorization: tuple[Fact, ...]
+    protecting: protecting.Protecting
+    calls: Part[acting.Call]
+    accesses: Part[acting.Access]
+    ending: tuple[Fact, ...]
+    contents: tuple[KeptContent, ...]
+    proofs: Part[Proof]
+
+    @property
+    def has_decision(self) -> bool:
+        """Whether the log says how it was decided."""
+        return self.deciding is not None
+
+
+ReadContent = Callable[[str], bytes | None]
+"""Reads kept content by its commitment; None if it is gone."""
+
+
+def card(records: Sequence[Record], read: ReadContent | None = None) -> RunCard:
+    """Order what the records of one run say; `read` lets kept content be shown."""
+    request, decision, result = (_body(records, kind) for kind in ("request", "decision", "result"))
+    authorization = _body(records, "authorization") or {}
+    is_probe = request is None and any(one.entry.kind == "probe" for one in records)
+    effect = "probe" if is_probe else bodies.text(decision or {}, "effect")
+    ended = bodies.text(result or {}, "termination")
+    if is_probe and any("results" in one.entry.body for one in records):
+        ended = "exited"
+    subject = (request or {}).get("subject")
+    return RunCard(
+        run_id=records[0].entry.run_id,
+        first_seq=records[0].seq,
+        last_seq=records[-1].seq,
+        began=records[0].entry.time,
+        effect=words.effect(effect),
+        end=words.end(ended),
+        who=(bodies.text(subject, "id") if isinstance(subject, Mapping) else None) or "?",
+        whom=tuple(_whom(subject)),
+        what=tuple(_what(request or {})),
+        why=part(_why(decision or {}, result or {}, records), _MOST_REASONS),
+        deciding=None if decision is None else deciding.deciding(decision),
+        authorization=tuple(
+            Fact(name, value)
+            for name, value in ((key, _plain(inner)) for key, inner in authorization.items())
+            if value
+        ),
+        protecting=protecting.protecting(records),
+        calls=acting.calls(records),
+        accesses=acting.accesses(records),
+        ending=acting.ending(result or {}),
+        contents=tuple(_contents(records, read)),
+        proofs=part(map(_proof, records), _MOST),
+    )
+
+
+def _whom(subject: object) -> Iterator[Fact]:
+    if not isinstance(subject, Mapping):
+        return
+    for name in ("type", "tenant", "on_behalf_of", "asserted_by", "session"):
+        if value := _plain(subject.get(name)):
+            yield Fact(name.replace("_", " "), value)
+    for name in ("groups", "properties"):
+        if value := _plain(subject.get(name)):
+            yield Fact(name, value)
+
+
+def _what(request: Mapping[str, Any]) -> Iterator[Fact]:
+    digests = request.get("digests")
+    size = bodies.line(request.get("code_bytes"))
+    code = digests.get("code") if isinstance(digests, Mapping) else None
+    yield Fact("code", f"{'?' if size is None else size} bytes, {code or 'no digest'}")
+    intents = request.get("intents")
+    listed = ", ".join(bodies.texts(intents)) if intents is not None else "all that the policy allows"
+    yield Fact("intents", listed or "run alone")
+    for name in ("tools", "inputs", "imports", "environment", "requirements", "metadata", "asked_limits", "limits"):
+        if value := _plain(request.get(name)):
+            yield Fact(name.replace("_", " "), value)
+    if workdir := bodies.text(request, "workdir"):
+        yield Fact("workdir", workdir)
+    versions = ((name, bodies.text(request, name)) for name in ("licet", "screen"))
+    yield Fact("decided by", ", ".join(f"{name} {value}" for name, value in versions if value) or "?")
+
+
+def _why(decision: Mapping[str, Any], result: Mapping[str, Any], records: Sequence[Record]) -> Iterator[str]:
+    yield from deciding.reasons(decision)
+    for one in acting.calls(records).items:
+        if one.effect.text != "allowed":
+            yield f"call of {one.tool} {one.effect.text}: {one.reason}"
+    for access in acting.accesses(records).items:
+        if access.allowed is False:
+            yield f"{access.action} {access.target} denied while it ran"
+    if detail := bodies.text(result, "detail"):
+        yield detail
+    elif isinstance(error := result.get("error"), Mapping):
+        yield f"the code raised {bodies.text(error, 'type') or '?'}"
+    if not result and any(one.entry.kind == "execution" for one in records):
+        yield "it began, and no record says how it ended"
+
+
+def _contents(records: Sequence[Record], read: ReadContent | None) -> Iterator[KeptContent]:
+    for record in records:
+        for name, commitment in record.kept.items():
+            if read is None:
+                yield KeptContent(str(name), str(commitment), None, "kept, not shown in this report")
+                continue
+            try:
+                data = read(str(commitment))
+            except ValueError:
+                data = None
+            if data is None:
+                yield KeptContent(str(name), str(commitment), None, "erased, or not what was committed to")
+            else:
+                yield KeptContent(str(name), str(commitment), Content(data.decode("utf-8", "replace")), None)
+
+
+def _proof(record: Record) -> Proof:
+    entry = record.entry
+    kind = f"{entry.kind}, {entry.phase}" if entry.phase else entry.kind
+    return Proof(record.seq, kind.replace("_", " "), entry.time, record.leaf)
+
+
+def _body(records: Sequence[Record], kind: str) -> Mapping[str, Any] | None:
+    return next((one.entry.body for one in reversed(records) if one.entry.kind == kind), None)
+
+
+def _plain(value: object) -> str:
+    """A small value in words."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_plain(inner)}" for name, inner in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_plain, value))
+    return "" if value is None else str(value)
