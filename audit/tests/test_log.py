@@ -42,7 +42,7 @@ def test_a_new_log_says_that_it_was_opened_and_then_what_it_was_given(
     assert records == written
     assert [record.seq for record in records] == [1, 2, 3]
     assert [record.prev for record in records] == [opened.leaf, records[0].leaf, records[1].leaf]
-    assert set(records[0].writer) == {"host", "pid", "instance", "version"}
+    assert set(records[0].writer) == {"host", "pid", "instance", "version", "user", "boot", "clock"}
     assert records[0].writer["pid"] == os.getpid()
     assert {record.log for record in records} == {state.log_id}
 

@@ -14,22 +14,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
-import socket
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
 from licet.errors import AuditUnavailable, EntryRefused
 from licet.files import open_plain, sync_directory
 from licet.locks import unlock, wait_lock
-from licet.plain import plain_body
 from licet.record import Entry, Record
 from licet.state import StateDirectory, failures, unavailable
 
 from licet_audit import heads, recovery, segments
 from licet_audit.chain import NOTHING, Head, encode, log_entry
 from licet_audit.files import sync, write_all
+from licet_audit.identity import identity
 from licet_audit.segments import SEALED, Damaged, Segment
 
 _PATIENCE = 30.0  # seconds that others may hold the lock, a long recovery included
@@ -63,14 +60,7 @@ class ChainWriter:
             AuditUnavailable: the log can't be written, or is not what was last seen.
         """
         self._require_sound()
-        self._identity = plain_body(
-            {
-                "host": socket.gethostname(),
-                "pid": os.getpid(),
-                "instance": secrets.token_hex(8),
-                "version": version("licet-audit"),
-            }
-        )
+        self._identity = identity()
         try:
             with failures(self._state.path):
                 self._prepare()
