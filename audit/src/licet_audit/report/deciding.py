@@ -63,6 +63,7 @@ class Deciding:
     demands: tuple[str, ...]
     violations: tuple[str, ...]
     ballots: tuple[str, ...]
+    rehearsals: tuple[str, ...]
 
 
 def deciding(body: Mapping[str, Any]) -> Deciding:
@@ -78,6 +79,10 @@ def deciding(body: Mapping[str, Any]) -> Deciding:
         demands=tuple(bodies.texts(body.get("demands"))[:MOST]),
         violations=tuple(map(_violation, bodies.mappings(body.get("violations"))[:MOST])),
         ballots=tuple(map(_ballot, bodies.mappings(body.get("ballots"))[:MOST])),
+        rehearsals=tuple(
+            f"{bodies.text(one, 'document') or '?'} would say {bodies.text(one, 'effect') or '?'}"
+            for one in bodies.mappings(body.get("rehearsals"))[:MOST]
+        ),
     )
 
 

@@ -33,6 +33,11 @@ class Row:
     observed: str | None
     unknown: bool
 
+    @property
+    def matters(self) -> bool:
+        """Whether more is known of it than that the backend offers it."""
+        return self.unknown or not (self.asked is None and self.configured is None and self.observed is None)
+
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
@@ -43,6 +48,11 @@ class Receipt:
     observed: str
     twin: str
     digest: str
+
+    @property
+    def tone(self) -> str:
+        """How its outcome is shown."""
+        return {"held": "good", "leaked": "bad"}.get(self.outcome, "warn")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,12 @@ _MOST_REASONS = 6
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One record of a run, and what names it in the tree."""
+    """One record of a run, and what names it in the tree; `after` is since the first one, by one writer's clock."""
 
     seq: int
     kind: str
     time: str
+    after: str
     leaf: str
 
 
@@ -65,11 +66,13 @@ class RunCard:
     ending: tuple[Fact, ...]
     contents: tuple[KeptContent, ...]
     proofs: Part[Proof]
+    writer: str
+    executed: bool
 
     @property
-    def has_decision(self) -> bool:
-        """Whether the log says how it was decided."""
-        return self.deciding is not None
+    def tone(self) -> str:
+        """The colour of a card: of its end where that is no good one, else of its decision."""
+        return self.effect.tone if self.end.tone == "good" else self.end.tone
 
 
 ReadContent = Callable[[str], bytes | None]
@@ -108,7 +111,9 @@ def card(records: Sequence[Record], read: ReadContent | None = None) -> RunCard:
         accesses=acting.accesses(records),
         ending=acting.ending(result or {}),
         contents=tuple(_contents(records, read)),
-        proofs=part(map(_proof, records), _MOST),
+        proofs=part((_proof(one, records[0]) for one in records), _MOST),
+        writer=_plain(records[-1].writer),
+        executed=any(one.entry.kind == "execution" for one in records),
     )
 
 
@@ -172,10 +177,12 @@ def _contents(records: Sequence[Record], read: ReadContent | None) -> Iterator[K
                 yield KeptContent(str(name), str(commitment), Content(data.decode("utf-8", "replace")), None)
 
 
-def _proof(record: Record) -> Proof:
+def _proof(record: Record, first: Record) -> Proof:
     entry = record.entry
     kind = f"{entry.kind}, {entry.phase}" if entry.phase else entry.kind
-    return Proof(record.seq, kind.replace("_", " "), entry.time, record.leaf)
+    same = record.writer.get("instance") == first.writer.get("instance")
+    after = f"{(entry.mono_ns - first.entry.mono_ns) / 1e6:.1f} ms" if same else "?"
+    return Proof(record.seq, kind.replace("_", " "), entry.time, after, record.leaf)
 
 
 def _body(records: Sequence[Record], kind: str) -> Mapping[str, Any] | None:
