@@ -10,22 +10,17 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 from licet.errors import AuditUnavailable, UsageError
-from licet.files import open_plain
-from licet.locks import wait_lock
-from licet.record import Record, from_json, leaf_hash
+from licet.record import Record
 from licet.state import StateDirectory, failures, may_pin
 
 from licet_audit import contents, heads
-from licet_audit.chain import Head, decode
+from licet_audit.chain import Head
 from licet_audit.claims import Claim, Verification
-from licet_audit.segments import Segment, lines, listing
+from licet_audit.segments import lines, record_of, snapshot
 from licet_audit.verify import Verifier, unreadable
-
-_PATIENCE = 5.0  # seconds; a reader then looks without the lock
 
 
 class LogReader:
@@ -41,10 +36,10 @@ class LogReader:
             AuditUnavailable: the log can't be read, or a line of it is no record.
         """
         with failures(self._state.path):
-            for segment in self._snapshot():
+            for segment in snapshot(self._state):
                 for line in lines(segment):
                     if line.complete:
-                        yield self._record(segment, line.data, line.offset)
+                        yield record_of(segment, line)
 
     def records_of(self, run_id_prefix: str) -> tuple[Record, ...]:
         """The records of the one run whose id starts so, in the order of the log.
@@ -84,7 +79,7 @@ class LogReader:
         pin, pin_problem = self._pinned()
         verifier = Verifier(self._state.log_id, pin, pin_problem)
         try:
-            for segment in self._snapshot():
+            for segment in snapshot(self._state):
                 verifier.start(segment)
                 for line in lines(segment):
                     verifier.check(line)
@@ -94,27 +89,6 @@ class LogReader:
         if result.status == "proven" and pin_problem is None:
             return self._pin(result, verifier.head)
         return result
-
-    def _snapshot(self) -> list[Segment]:
-        """The segments and their sizes at one moment between two batches."""
-        try:
-            lock = open_plain(self._state.path / "log.lock", os.O_RDONLY)
-        except OSError:
-            return listing(self._state)
-        try:
-            wait_lock(lock, _PATIENCE, shared=True)
-            return listing(self._state)
-        finally:
-            os.close(lock)
-
-    def _record(self, segment: Segment, line: bytes, offset: int) -> Record:
-        try:
-            return from_json(decode(line), leaf_hash(line))
-        except ValueError as problem:
-            raise AuditUnavailable(
-                f"the line at byte {offset} of `{segment.path}` is no record: {problem}",
-                advice="`licet audit verify` says what else is wrong",
-            ) from None
 
     def _pinned(self) -> tuple[Head | None, str | None]:
         try:
