@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from licet.record import Record
+from licet.units import show_size
 from licet.workbench.history import bodies
 
 from licet_audit.report import deciding, words
 from licet_audit.report.safe import Part, part
 
 _MOST = 100
-_UNITS = {"wall_time": " s", "cpu_time": " s", "peak_memory": " bytes", "bytes_written": " bytes"}
+_USED = ("wall_time", "cpu_time", "peak_memory", "bytes_written")
+_SECONDS = frozenset({"wall_time", "cpu_time", "timeout", "cpu_time_limit"})
+_COUNTS = frozenset({"recursion", "tool_calls", "processes", "process_count_limit"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +52,11 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A named value."""
+    """A named value, and a digest that belongs to it."""
 
     name: str
     value: str
+    digest: str = ""
 
 
 def calls(records: Sequence[Record]) -> Part[Call]:
@@ -71,15 +75,18 @@ def ending(body: Mapping[str, Any]) -> tuple[Fact, ...]:
     error = body.get("error")
     usage = body.get("usage")
     digests = body.get("digests")
-    facts = [Fact("detail", bodies.text(body, "detail") or ""), Fact("exit code", _number(body.get("exit_code")))]
+    facts = [
+        Fact("detail", bodies.text(body, "detail") or ""),
+        Fact("exit code", _number(body.get("exit_code"))),
+    ]
     if isinstance(error, Mapping):
         line = bodies.line(error.get("line"))
         at = f", line {line}" if line is not None else ""
         facts.append(Fact("error", f"{bodies.text(error, 'type') or '?'}{at}"))
     if isinstance(usage, Mapping):
         facts += [
-            Fact(name.replace("_", " "), f"{_short(usage[name])}{unit}")
-            for name, unit in _UNITS.items()
+            Fact(name.replace("_", " "), quantity(name, usage[name]))
+            for name in _USED
             if usage.get(name) is not None
         ]
     for stream in ("stdout", "stderr"):
@@ -87,8 +94,19 @@ def ending(body: Mapping[str, Any]) -> tuple[Fact, ...]:
         cut = ", truncated" if body.get(f"{stream}_truncated") is True else ""
         facts.append(Fact(stream, "" if size is None else f"{size} bytes{cut}"))
     if isinstance(digests, Mapping):
-        facts += [Fact(f"digest of {name}", str(value)) for name, value in digests.items()]
-    return tuple(fact for fact in facts if fact.value)
+        facts += [Fact(f"digest of {name}", "", str(value)) for name, value in digests.items()]
+    return tuple(fact for fact in facts if fact.value or fact.digest)
+
+
+def quantity(name: str, value: object) -> str:
+    """A limit, or what was used of it, with its unit; what is no number as it is."""
+    try:
+        number = float(str(value))
+    except ValueError:
+        return str(value)
+    if name in _SECONDS:
+        return f"{number:.6g} s"
+    return str(value) if name in _COUNTS or not 0 <= number < 2**53 else show_size(int(number))
 
 
 def _calls(records: Sequence[Record]) -> Iterator[Call]:
@@ -129,10 +147,3 @@ def _access(record: Record) -> Access:
 
 def _number(value: object) -> str:
     return str(value) if type(value) is int else ""
-
-
-def _short(value: object) -> str:
-    try:
-        return f"{float(str(value)):.6g}" if "." in str(value) else str(value)
-    except ValueError:
-        return str(value)

@@ -74,7 +74,9 @@ class Columns:
         return tuple(dict.fromkeys((labels[0], labels[len(labels) // 2], labels[-1]))) if labels else ()
 
 
-def bars(counts: Mapping[str, int], styles: Mapping[str, str] | None = None, most: int = MOST_BARS) -> list[Bar]:
+def bars(
+    counts: Mapping[str, int], styles: Mapping[str, str] | None = None, most: int = MOST_BARS
+) -> list[Bar]:
     """The greatest counts, greatest first; what is left is one last bar."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     left = sum(count for _, count in ordered[most:])
@@ -97,7 +99,9 @@ def over_time(minutes: Mapping[tuple[str, str], int], names: Sequence[tuple[str,
 
     Times that are none are left out.
     """
-    found = [(moment, style, count) for (minute, style), count in minutes.items() if (moment := _moment(minute))]
+    found = [
+        (moment, style, count) for (minute, style), count in minutes.items() if (moment := _moment(minute))
+    ]
     if not found:
         return Columns("day", 1, 0, tuple(names), (), ())
     first, last = min(moment for moment, _, _ in found), max(moment for moment, _, _ in found)

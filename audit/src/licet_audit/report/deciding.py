@@ -98,7 +98,7 @@ def reasons(body: Mapping[str, Any]) -> Iterator[str]:
         if one.get("refused"):
             yield f"the screen refuses it: {_violation(one)}"
     for one in bodies.mappings(body.get("verdicts")):
-        if one.get("effect") == worst != "allow":
+        if one.get("effect") == worst != "allow" and one.get("source") != "granted":
             line = bodies.line(one.get("line"))
             at = f" (line {line})" if line is not None else ""
             yield f"{bodies.text(one, 'intent')}{at}: {bodies.text(one, 'reason')}"

@@ -15,26 +15,29 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from licet_audit.report import words
-from licet_audit.report.source import Row
+from licet_audit.index import RunRow
 
 MOST_NAMES = 10_000
 """How many different denied intents are counted by name; what comes after is counted together."""
 OTHER = "all others"
+MOST_ASKING = 2000
+"""How many runs that ask are looked at for how long the answer took, the newest."""
 
 Hear = Callable[[], None]
 
 
 @dataclass(slots=True)
 class Population:
-    """The runs of a report; `first` and `last` are times of the selection, `later` runs began after the proof."""
+    """The runs of a report; `later` began after the proof; `first` and `last` are times."""
 
     total: int
     selected: int = 0
     later: int = 0
     first: str | None = None
     last: str | None = None
-    attention: list[Row] = field(default_factory=list)
-    others: list[Row] = field(default_factory=list)
+    attention: list[RunRow] = field(default_factory=list)
+    others: list[RunRow] = field(default_factory=list)
+    asking: list[str] = field(default_factory=list)
     of_attention: int = 0
     effects: Counter[str] = field(default_factory=Counter)
     ends: Counter[str] = field(default_factory=Counter)
@@ -51,7 +54,7 @@ class Population:
         """How many of the selected runs need no look."""
         return self.selected - self.of_attention
 
-    def _count(self, row: Row, limit: int) -> None:
+    def _count(self, row: RunRow, limit: int) -> None:
         self.selected += 1
         self.first = min(self.first or row.time, row.time)
         self.last = max(self.last or row.time, row.time)
@@ -61,6 +64,8 @@ class Population:
         self.minutes[row.time[:16], effect] += 1
         for intent in dict.fromkeys(row.denied):
             self.denied[intent if intent in self.denied or len(self.denied) < MOST_NAMES else OTHER] += 1
+        if row.effect == "ask" and len(self.asking) < MOST_ASKING:
+            self.asking.append(row.run_id)
         looked_at = bool(row.denied) or words.needs_a_look(row.effect, row.termination)
         self.of_attention += looked_at
         kept = self.attention if looked_at else self.others
@@ -68,7 +73,7 @@ class Population:
             kept.append(row)
 
 
-def gather(rows: Iterable[Row], *, total: int, limit: int, size: int | None, heard: Hear) -> Population:
+def gather(rows: Iterable[RunRow], *, total: int, limit: int, size: int | None, heard: Hear) -> Population:
     """Count the selected `rows`, newest first, and keep those that get a card, at most `limit`.
 
     `size` is how many records were verified, None if that is unknown; `heard` is called for each run.

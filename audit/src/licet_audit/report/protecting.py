@@ -16,9 +16,20 @@ from licet.contract import Control
 from licet.record import Record
 from licet.workbench.history import bodies
 
+from licet_audit.report.acting import quantity
 from licet_audit.report.safe import Part, part
 
 _MOST = 100
+_MEASURED = frozenset(
+    {
+        Control.timeout.value,
+        Control.cpu_time_limit.value,
+        Control.memory_limit.value,
+        Control.stdout_limit.value,
+        Control.stderr_limit.value,
+        Control.filesystem_bytes_limit.value,
+    }
+)
 _ORDER = {control.value: place for place, control in enumerate(Control)}
 
 
@@ -96,7 +107,10 @@ def protecting(records: Sequence[Record]) -> Protecting:
         evidence=bodies.text(selection, "evidence"),
         rows=part(rows, _MOST),
         candidates=part(
-            (_candidate(one, selection.get("backend")) for one in bodies.mappings(selection.get("candidates"))),
+            (
+                _candidate(one, selection.get("backend"))
+                for one in bodies.mappings(selection.get("candidates"))
+            ),
             _MOST,
         ),
         receipts=part(
@@ -112,11 +126,13 @@ def protecting(records: Sequence[Record]) -> Protecting:
     )
 
 
-def _rows(
-    selection: Mapping[str, Any], execution: Mapping[str, Any], result: Mapping[str, Any]
-) -> list[Row]:
+def _rows(selection: Mapping[str, Any], execution: Mapping[str, Any], result: Mapping[str, Any]) -> list[Row]:
     asked, offered = _texts(selection.get("required")), _texts(execution.get("claimed"))
-    configured, observed = _texts(result.get("configured")), _texts(result.get("observed"))
+    observed = _texts(result.get("observed"))
+    configured = {
+        name: quantity(name, value) if name in _MEASURED else value
+        for name, value in _texts(result.get("configured")).items()
+    }
     unknown = set(bodies.texts(result.get("unknown")))
     if execution and not result:
         unknown |= asked.keys()

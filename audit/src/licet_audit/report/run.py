@@ -86,8 +86,9 @@ def card(records: Sequence[Record], read: ReadContent | None = None) -> RunCard:
     is_probe = request is None and any(one.entry.kind == "probe" for one in records)
     effect = "probe" if is_probe else bodies.text(decision or {}, "effect")
     ended = bodies.text(result or {}, "termination")
-    if is_probe and any("results" in one.entry.body for one in records):
-        ended = "exited"
+    attacks = next((one.entry.body for one in reversed(records) if "results" in one.entry.body), None)
+    if is_probe and attacks is not None:
+        ended = f"{attacks.get('leaked')} refuted"
     subject = (request or {}).get("subject")
     return RunCard(
         run_id=records[0].entry.run_id,
@@ -101,18 +102,14 @@ def card(records: Sequence[Record], read: ReadContent | None = None) -> RunCard:
         what=tuple(_what(request or {})),
         why=part(_why(decision or {}, result or {}, records), _MOST_REASONS),
         deciding=None if decision is None else deciding.deciding(decision),
-        authorization=tuple(
-            Fact(name, value)
-            for name, value in ((key, _plain(inner)) for key, inner in authorization.items())
-            if value
-        ),
+        authorization=tuple(_named(authorization, ("state", "reason"))),
         protecting=protecting.protecting(records),
         calls=acting.calls(records),
         accesses=acting.accesses(records),
         ending=acting.ending(result or {}),
         contents=tuple(_contents(records, read)),
         proofs=part((_proof(one, records[0]) for one in records), _MOST),
-        writer=_plain(records[-1].writer),
+        writer=_writer(records[-1].writer),
         executed=any(one.entry.kind == "execution" for one in records),
     )
 
@@ -120,24 +117,24 @@ def card(records: Sequence[Record], read: ReadContent | None = None) -> RunCard:
 def _whom(subject: object) -> Iterator[Fact]:
     if not isinstance(subject, Mapping):
         return
-    for name in ("type", "tenant", "on_behalf_of", "asserted_by", "session"):
-        if value := _plain(subject.get(name)):
-            yield Fact(name.replace("_", " "), value)
-    for name in ("groups", "properties"):
-        if value := _plain(subject.get(name)):
-            yield Fact(name, value)
+    yield from _named(
+        subject, ("type", "tenant", "on_behalf_of", "asserted_by", "session", "groups", "properties")
+    )
 
 
 def _what(request: Mapping[str, Any]) -> Iterator[Fact]:
     digests = request.get("digests")
     size = bodies.line(request.get("code_bytes"))
     code = digests.get("code") if isinstance(digests, Mapping) else None
-    yield Fact("code", f"{'?' if size is None else size} bytes, {code or 'no digest'}")
+    yield Fact("code", f"{'?' if size is None else f'{size:,}'} bytes", str(code or ""))
     intents = request.get("intents")
     listed = ", ".join(bodies.texts(intents)) if intents is not None else "all that the policy allows"
     yield Fact("intents", listed or "run alone")
-    for name in ("tools", "inputs", "imports", "environment", "requirements", "metadata", "asked_limits", "limits"):
-        if value := _plain(request.get(name)):
+    yield from _named(
+        request, ("tools", "inputs", "imports", "environment", "requirements", "metadata"), rest=False
+    )
+    for name in ("asked_limits", "limits"):
+        if value := _limits(request.get(name)):
             yield Fact(name.replace("_", " "), value)
     if workdir := bodies.text(request, "workdir"):
         yield Fact("workdir", workdir)
@@ -146,14 +143,16 @@ def _what(request: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def _why(decision: Mapping[str, Any], result: Mapping[str, Any], records: Sequence[Record]) -> Iterator[str]:
-    yield from deciding.reasons(decision)
+    ended = bodies.text(result, "termination")
+    known = list(deciding.reasons(decision))
+    yield from known
     for one in acting.calls(records).items:
         if one.effect.text != "allowed":
             yield f"call of {one.tool} {one.effect.text}: {one.reason}"
     for access in acting.accesses(records).items:
         if access.allowed is False:
             yield f"{access.action} {access.target} denied while it ran"
-    if detail := bodies.text(result, "detail"):
+    if (detail := bodies.text(result, "detail")) and not (known and ended == "policy_denied"):
         yield detail
     elif isinstance(error := result.get("error"), Mapping):
         yield f"the code raised {bodies.text(error, 'type') or '?'}"
@@ -187,6 +186,35 @@ def _proof(record: Record, first: Record) -> Proof:
 
 def _body(records: Sequence[Record], kind: str) -> Mapping[str, Any] | None:
     return next((one.entry.body for one in reversed(records) if one.entry.kind == kind), None)
+
+
+def _named(body: Mapping[str, Any], first: Sequence[str], *, rest: bool = True) -> Iterator[Fact]:
+    """What a body says under some names, and then, with `rest`, under all others."""
+    for name in (*first, *(sorted(body.keys() - set(first)) if rest else ())):
+        if value := _plain(body.get(name)):
+            yield Fact(name.replace("_", " "), value)
+
+
+def _limits(limits: object) -> str:
+    if not isinstance(limits, Mapping):
+        return ""
+    return ", ".join(
+        f"{str(name).replace('_', ' ')} {acting.quantity(str(name), value)}" for name, value in limits.items()
+    )
+
+
+def _writer(writer: Mapping[str, Any]) -> str:
+    """Who wrote a record, in a sentence; what the writer does not say is left out."""
+    told = (
+        ("", "user"),
+        ("on ", "host"),
+        ("as process ", "pid"),
+        ("with licet ", "version"),
+        ("clock ", "clock"),
+        ("boot ", "boot"),
+        ("writer ", "instance"),
+    )
+    return ", ".join(f"{word}{_plain(writer[name])}" for word, name in told if writer.get(name) is not None)
 
 
 def _plain(value: object) -> str:

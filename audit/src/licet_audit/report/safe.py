@@ -4,11 +4,12 @@ Rules this module keeps:
 
 - controls, bidi marks, invisible characters and lone surrogates are spelled out before a template sees them;
 - no text is longer than its bound, and what was left out is counted;
-- a name that is not plain ASCII is accompanied by its code points, since it may look like another one.
+- a name that may look like another one is accompanied by its code points.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ MOST_CONTENT = 64 * 1024
 """Characters of one kept content in a page."""
 
 _MOST_POINTS = 3
+_ACCENTED = re.compile("[\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0130\u0132-\u0137\u0139-\u017e]")
 
 T = TypeVar("T")
 
@@ -60,9 +62,14 @@ def shown(value: object) -> object:
 
 
 def oddities(name: str) -> str:
-    """The code points of a name that are not ASCII, for a reader who can't tell them apart; else `""`."""
+    """The code points of a name that may pass for others, for a reader who can't tell them apart; else `""`.
+
+    Latin letters with accents (U+00C0 to U+017F) pass for none, but for three of them.
+    """
     if name.isascii():
         return ""
-    found = list(dict.fromkeys(character for character in name[:MOST_TEXT] if not character.isascii()))
+    found = list(
+        dict.fromkeys(one for one in name[:MOST_TEXT] if not (one.isascii() or _ACCENTED.match(one)))
+    )
     told = [f"U+{ord(one):04X} {unicodedata.name(one, 'unnamed').lower()}" for one in found[:_MOST_POINTS]]
     return ", ".join(told) + (f" and {len(found) - _MOST_POINTS} more" if len(found) > _MOST_POINTS else "")

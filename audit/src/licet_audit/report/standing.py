@@ -20,7 +20,12 @@ from licet_audit import notes
 from licet_audit.claims import Claim, Verification
 from licet_audit.report import words
 
-_TONES = {"proven": ("good", "✓"), "tampered": ("bad", "✗"), "incomplete": ("bad", "✗"), "unverifiable": ("warn", "?")}
+_TONES = {
+    "proven": ("good", "✓"),
+    "tampered": ("bad", "✗"),
+    "incomplete": ("bad", "✗"),
+    "unverifiable": ("warn", "?"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,5 +86,9 @@ def _checkpoint(state: StateDirectory) -> tuple[Checkpoint | None, str]:
     if note.signed_by(key) is None:
         return None, "The checkpoint of this log is not signed by the key that lies beside it."
     at = note.time_by(key)
-    time = "the checkpoint does not say when" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    time = (
+        "the checkpoint does not say when"
+        if at is None
+        else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    )
     return Checkpoint(key.fingerprint, head.origin, head.size, head.root.hex(), time), ""

@@ -74,7 +74,9 @@ def end(value: str | None) -> Label:
 
 
 def needs_a_look(decided: str | None, ended: str | None) -> bool:
-    """Whether a run comes first: it was denied, or nobody knows how it ended."""
+    """Whether a run comes first: it was denied, nobody knows how it ended, or attacks refuted a claim."""
+    if decided == "probe":
+        return not (ended or "").startswith("0 ")
     return decided in ("deny", None) or (ended or UNFINISHED) in _NEEDS_A_LOOK
 
 
