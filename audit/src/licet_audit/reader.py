@@ -5,6 +5,7 @@ Rules this module keeps:
 - nothing in the state directory is written; the only trace of reading is the head that `verify` pins in the
   user's own state directory, and only for a log that is this user's or that nobody here has registered;
 - a snapshot is taken under the lock, so what a writer is about to finish is not mistaken for damage;
+- a run is looked up in the index, which lies in the user's cache; `records` and `verify` never ask it;
 - memory does not grow with the log: `records` holds one line, `verify` the runs without a result.
 """
 
@@ -29,6 +30,11 @@ class LogReader:
     def __init__(self, state: StateDirectory) -> None:
         self._state = state
 
+    @property
+    def state(self) -> StateDirectory:
+        """The directory that is read."""
+        return self._state
+
     def records(self) -> Iterator[Record]:
         """All records, oldest first; a line that a writer did not finish is left out.
 
@@ -48,23 +54,21 @@ class LogReader:
             UsageError: no run does, or several do.
             AuditUnavailable: the log can't be read.
         """
-        found: list[Record] = []
-        for record in self.records():
-            run_id = record.entry.run_id
-            if not run_id or not run_id.startswith(run_id_prefix):
-                continue
-            if found and found[0].entry.run_id != run_id:
+        from licet_audit.index import Index, Wanted
+
+        with Index.open(self._state) as index:
+            runs = list(index.runs(Wanted(run=run_id_prefix, limit=2)))
+            if len(runs) > 1:
                 raise UsageError(
-                    f"`{run_id_prefix}` may mean `{found[0].entry.run_id}` or `{run_id}`",
+                    f"`{run_id_prefix}` may mean `{runs[0].run_id}` or `{runs[1].run_id}`",
                     advice="give more of the run id",
                 )
-            found.append(record)
-        if not found:
-            raise UsageError(
-                f"no run in this log has an id that starts with `{run_id_prefix}`",
-                advice="`licet audit list` shows the runs",
-            )
-        return tuple(found)
+            if not runs:
+                raise UsageError(
+                    f"no run in this log has an id that starts with `{run_id_prefix}`",
+                    advice="`licet audit list` shows the runs",
+                )
+            return index.records(runs[0].run_id)
 
     def content(self, commitment: str) -> bytes | None:
         """The content that is kept under a commitment; None if it is erased, or not what was committed to.

@@ -20,7 +20,7 @@ from licet.record import Record
 from licet.state import StateDirectory, failures
 
 from licet_audit.index import queries, store
-from licet_audit.index.queries import By, Field, Statement, Wanted
+from licet_audit.index.queries import ALL, By, Field, Statement, Wanted
 from licet_audit.index.rows import RunRow
 from licet_audit.index.store import Store
 from licet_audit.index.update import Hear, indexed, is_current, row_of, update
@@ -62,7 +62,7 @@ class Index:
         """Why the index is in memory and will have to be made again; None if it is kept."""
         return self._store.note
 
-    def runs(self, wanted: Wanted = Wanted()) -> Iterator[RunRow]:
+    def runs(self, wanted: Wanted = ALL) -> Iterator[RunRow]:
         """The runs that are wanted, in the order of their first records."""
         left = wanted.limit
         while left is None or left > 0:
@@ -74,7 +74,7 @@ class Index:
             left = None if left is None else left - size
             wanted = replace(wanted, after=rows[-1].place)
 
-    def count(self, wanted: Wanted = Wanted()) -> int:
+    def count(self, wanted: Wanted = ALL) -> int:
         """How many runs are wanted; `limit` does not count."""
         [(number,)] = self._rows(queries.count(wanted))
         return int(number)
@@ -92,7 +92,7 @@ class Index:
         return sorted(str(name) for (name,) in self._rows(queries.names(field)))
 
     def records(self, run_id: str) -> tuple[Record, ...]:
-        """The records of the run `run_id`, in order; those of the log itself for `""`; none if there is none."""
+        """The records of the run `run_id`, in order; those of the log itself for `""`."""
         where = "run = (SELECT place FROM run WHERE run_id = ?)" if run_id else "run IS NULL"
         select = f"SELECT place, start, leaf FROM record WHERE {where} ORDER BY place"
         return self._records(Statement(select, (run_id,) if run_id else ()))

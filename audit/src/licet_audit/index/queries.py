@@ -45,6 +45,8 @@ class Wanted:
     after: int | None = None
 
 
+ALL = Wanted()
+
 COLUMN_OF: dict[Field, str] = {
     "decision": "effect",
     "subject": "subject",
@@ -189,7 +191,7 @@ def _following(text: str) -> str | None:
 
 
 def grouped(rows: Iterator[tuple[str | None, str | None, int]], by: By) -> list[tuple[str, dict[str, int]]]:
-    """Counts by group and effect, times in order, all else the most frequent first; `?` is what is unknown."""
+    """Counts by group and effect, times in order, all else the most frequent first; `?` is unknown."""
     found: dict[str, dict[str, int]] = {}
     for group, effect, number in rows:
         effects = found.setdefault("?" if group is None else str(group), {})

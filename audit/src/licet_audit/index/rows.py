@@ -10,10 +10,11 @@ Rules this module keeps:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from licet.record import Record
 from licet.workbench.history.bodies import action_and_target, mappings, text
 
 UNFINISHED = "unfinished"
@@ -172,3 +173,15 @@ def seconds(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) and number >= 0 else None
+
+
+def gathered(records: Iterable[Record]) -> list[RunRow]:
+    """The runs in all records of a log, in memory; for logs that have no index."""
+    runs: dict[str, Gathered] = {}
+    for place, record in enumerate(records):
+        entry = record.entry
+        if entry.run_id:
+            new = Gathered(entry.run_id, record.seq, record.seq, entry.time, place)
+            run = runs.setdefault(entry.run_id, new)
+            run.note(record.seq, entry.kind, entry.phase, entry.body)
+    return [run.row() for run in runs.values()]

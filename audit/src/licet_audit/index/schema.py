@@ -21,7 +21,8 @@ _TABLES = (
         size INTEGER NOT NULL, inode TEXT NOT NULL, changed TEXT NOT NULL)""",
     # `run` is null for what the log says of itself, `start` the byte in its segment
     """CREATE TABLE record (
-        place INTEGER PRIMARY KEY, seq INTEGER NOT NULL, run INTEGER, start INTEGER NOT NULL, leaf BLOB NOT NULL)""",
+        place INTEGER PRIMARY KEY, seq INTEGER NOT NULL, run INTEGER,
+        start INTEGER NOT NULL, leaf BLOB NOT NULL)""",
     f"CREATE TABLE run ({COLUMNS.replace('place', 'place INTEGER PRIMARY KEY')})",
     """CREATE TABLE named (
         what TEXT NOT NULL, name TEXT NOT NULL, run INTEGER NOT NULL,
