@@ -8,6 +8,7 @@ from licet.cli.lazily import LazyGroup
 _COMMANDS = {
     "list": ("licet_audit.cli.listing", "list_runs"),
     "query": ("licet_audit.cli.querying", "query"),
+    "report": ("licet_audit.cli.reporting", "report"),
     "show": ("licet_audit.cli.showing", "show_run"),
     "verify": ("licet_audit.cli.verifying", "verify"),
 }

@@ -3,7 +3,7 @@
 Rules this module keeps:
 
 - the two records of a call belong together by its number, and a call without the second one says so;
-- time between two records is that of the writer's monotonic clock, never of the wall.
+- a denied access comes before the granted ones, since there may be more of them than a page shows.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from licet.workbench.history import bodies
 
 from licet_audit.report import deciding, words
 from licet_audit.report.safe import Part, part
+from licet_audit.timeline import show_time, since
 
 _MOST = 100
 _USED = ("wall_time", "cpu_time", "peak_memory", "bytes_written")
@@ -27,7 +28,7 @@ _COUNTS = frozenset({"recursion", "tool_calls", "processes", "process_count_limi
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a tool; `milliseconds` lie between its two records, None if the second is missing."""
+    """One call of a tool; `took` is between its two records, None if the second is missing."""
 
     seq: int
     number: int | None
@@ -36,7 +37,7 @@ class Call:
     outcome: str | None
     reason: str
     digest: str
-    milliseconds: str | None
+    took: str | None
     rules: Part[deciding.Rule]
 
 
@@ -129,7 +130,7 @@ def _calls(records: Sequence[Record]) -> Iterator[Call]:
             outcome=None if end is None else bodies.text(end.entry.body, "outcome"),
             reason=(bodies.text(verdict, "reason") or "") if isinstance(verdict, Mapping) else "",
             digest=bodies.text(body, "call_digest") or "",
-            milliseconds=None if end is None else f"{(end.entry.mono_ns - one.entry.mono_ns) / 1e6:.1f}",
+            took=None if end is None or (took := since(one, end)) is None else show_time(took),
             rules=deciding.rules(body),
         )
 

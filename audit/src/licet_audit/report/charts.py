@@ -2,7 +2,7 @@
 
 Rules this module keeps:
 
-- a drawing says nothing that the numbers beside it don't, and has a title and a description for who can't see it;
+- a drawing says nothing that the numbers beside it don't, and is described for who can't see it;
 - shapes hold positions and fixed classes; every text stands beside the drawing, so that it is never scaled.
 """
 
@@ -24,7 +24,7 @@ _UNITS = (
     ("day", timedelta(days=1), "%Y-%m-%d"),
     ("week", timedelta(weeks=1), "%Y-%m-%d"),
 )
-_EPOCH = datetime(2001, 1, 1)  # noqa: DTZ001, a Monday; times of records are all UTC
+_EPOCH = datetime(2001, 1, 1)  # a Monday; times of records are all UTC
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def in_order(counts: Iterable[tuple[str, int]]) -> list[Bar]:
 
 
 def over_time(minutes: Mapping[tuple[str, str], int], names: Sequence[tuple[str, str]]) -> Columns:
-    """Columns from counts by minute (`2026-11-30T10:27`) and style; a stretch without runs is an empty column.
+    """Columns from counts by minute (`2026-11-30T10:27`) and style; a time without runs is empty.
 
     Times that are none are left out.
     """
@@ -151,7 +151,7 @@ def _floor(moment: datetime, step: timedelta) -> datetime:
 
 def _moment(minute: str) -> datetime | None:
     try:
-        return datetime.strptime(minute, "%Y-%m-%dT%H:%M")  # noqa: DTZ007, times of records are all UTC
+        return datetime.strptime(minute, "%Y-%m-%dT%H:%M")
     except ValueError:
         return None
 

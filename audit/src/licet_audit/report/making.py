@@ -1,8 +1,8 @@
-"""From a log to a file: verify, select, and write the page while the records of each run are read.
+"""From a log to a file: select, and write the page while the records of each run are read.
 
 Rules this module keeps:
 
-- the verification comes first, and runs that began after it are no part of the report;
+- runs that began after what was verified are no part of the report;
 - a report is written whatever was found, unless it can't be written: a bad log is what it has to tell;
 - a file appears complete or not at all, readable by its owner alone, and never inside the log's directory.
 """
@@ -13,22 +13,35 @@ import contextlib
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from licet.errors import AuditUnavailable, UsageError, reason_of
 from licet.files import open_plain, sync_directory
-from licet.state import StateDirectory
 
-from licet_audit import contents
-from licet_audit.claims import Verification
 from licet_audit.index import Index, RunRow, Wanted
-from licet_audit.report import document, population, run, standing, waiting
+from licet_audit.report import document, population, run, waiting
+from licet_audit.report.run import ReadContent
+from licet_audit.report.standing import Standing
+
+Hear = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What somebody wants to have: `wanted` runs, at most `limit` cards, kept content if `read` is given."""
+
+    made: document.Made
+    standing: Standing
+    wanted: Wanted
+    limit: int
+    read: ReadContent | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a report came to."""
+    """What a report came to; `unread` says why it shows no run, where the log could not be read."""
 
     runs: int
     selected: int
@@ -36,57 +49,40 @@ class Written:
     unread: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What somebody wants to have: the runs, at most `limit` cards, with or without kept content."""
-
-    made: document.Made
-    wanted: Wanted
-    limit: int
-    with_content: bool = False
-
-
-def make(
-    state: StateDirectory, found: Verification, order: Order, path: Path, heard: Callable[[str], None]
-) -> Written:
-    """Write the report of a log that was verified as `found`; `heard` is told of each step.
+def make(order: Order, index: AbstractContextManager[Index], path: Path, heard: Hear) -> Written:
+    """Write the report into the file `path`; `heard` is told of each step.
 
     Raises:
         UsageError: the file can't be there.
+        AuditUnavailable: the log changed while it was read.
     """
-    refuse_inside(state, path)
     with contextlib.ExitStack() as stack:
         try:
-            index = stack.enter_context(Index.open(state, lambda done, total: heard("indexing the log")))
-            page = _page(state, found, order, index, heard)
+            page = _page(order, stack.enter_context(index), heard)
         except AuditUnavailable as problem:
-            page = _unread(state, found, order, problem)
+            page = _unread(order, problem)
         write(path, document.render(page))
     counted = page.population
     return Written(counted.total, counted.selected, counted.shown, page.unread)
 
 
-def _page(
-    state: StateDirectory, found: Verification, order: Order, index: Index, heard: Callable[[str], None]
-) -> document.Page:
-    rows = index.runs(replace(order.wanted, limit=None, newest_first=True))
+def _page(order: Order, index: Index, heard: Hear) -> document.Page:
     counted = population.gather(
-        rows,
+        index.runs(replace(order.wanted, limit=None, newest_first=True)),
         total=index.count(),
         limit=order.limit,
-        size=found.records if found.status == "proven" else None,
-        heard=lambda: heard("counting runs"),
+        end=order.standing.end,
+        heard=lambda: heard("runs counted"),
     )
-    read = (lambda commitment: contents.read(state, commitment)) if order.with_content else None
 
     def cards(rows: Iterable[RunRow]) -> Iterator[run.RunCard]:
         for row in rows:
-            heard("writing runs")
-            yield run.card(index.records(row.run_id), read)
+            heard("runs written")
+            yield run.card(index.records(row.run_id), order.read)
 
     return document.Page(
         made=order.made,
-        standing=standing.standing(state, found),
+        standing=order.standing,
         population=counted,
         attention=cards(counted.attention),
         others=cards(counted.others),
@@ -95,12 +91,10 @@ def _page(
     )
 
 
-def _unread(
-    state: StateDirectory, found: Verification, order: Order, problem: AuditUnavailable
-) -> document.Page:
+def _unread(order: Order, problem: AuditUnavailable) -> document.Page:
     return document.Page(
         made=order.made,
-        standing=standing.standing(state, found),
+        standing=order.standing,
         population=population.Population(0),
         attention=(),
         others=(),
@@ -110,13 +104,13 @@ def _unread(
     )
 
 
-def refuse_inside(state: StateDirectory, path: Path) -> None:
+def refuse_inside(directory: Path, path: Path) -> None:
     """Refuse a place for the report that is the log's.
 
     Raises:
         UsageError: it is.
     """
-    if path.resolve().is_relative_to(state.path.resolve()):
+    if path.resolve().is_relative_to(directory.resolve()):
         raise UsageError(
             f"`{path}` lies in the log's own directory", advice="write the report to another directory"
         )
@@ -128,15 +122,13 @@ def write(path: Path, pieces: Iterable[str]) -> None:
     Raises:
         UsageError: it can't be written there.
     """
-    draft = path.with_name(f".{path.name[:100]}-{secrets.token_hex(8)}")
+    draft = path.with_name(f".{secrets.token_hex(8)}.html")
     try:
         if path.is_dir():
             raise UsageError(f"`{path}` is a directory", advice="name a file, such as `report.html`")
         descriptor = open_plain(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
-            with os.fdopen(
-                descriptor, "w", encoding="utf-8", errors="backslashreplace", newline="\n"
-            ) as file:
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
                 file.writelines(pieces)
                 file.flush()
                 os.fsync(file.fileno())

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from licet_audit.report import words
 from licet_audit.index import RunRow
+from licet_audit.report import words
 
 MOST_NAMES = 10_000
 """How many different denied intents are counted by name; what comes after is counted together."""
@@ -73,15 +73,16 @@ class Population:
             kept.append(row)
 
 
-def gather(rows: Iterable[RunRow], *, total: int, limit: int, size: int | None, heard: Hear) -> Population:
+def gather(rows: Iterable[RunRow], *, total: int, limit: int, end: int | None, heard: Hear) -> Population:
     """Count the selected `rows`, newest first, and keep those that get a card, at most `limit`.
 
-    `size` is how many records were verified, None if that is unknown; `heard` is called for each run.
+    `end` is the number of the first record that was not verified, None if that is unknown; `heard` is called
+    for each run.
     """
     found = Population(total)
     for row in rows:
         heard()
-        if size is not None and row.first_seq >= size:
+        if end is not None and row.first_seq >= end:
             found.later += 1
         else:
             found._count(row, limit)

@@ -8,14 +8,16 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from licet.contract import Control
 from licet.record import Record
 from licet.workbench.history import bodies
 
+from licet_audit import controls
+from licet_audit.controls import ControlRow
 from licet_audit.report.acting import quantity
 from licet_audit.report.safe import Part, part
 
@@ -30,24 +32,6 @@ _MEASURED = frozenset(
         Control.filesystem_bytes_limit.value,
     }
 )
-_ORDER = {control.value: place for place, control in enumerate(Control)}
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One control of a run; None where the records say nothing."""
-
-    control: str
-    asked: str | None
-    offered: str | None
-    configured: str | None
-    observed: str | None
-    unknown: bool
-
-    @property
-    def matters(self) -> bool:
-        """Whether more is known of it than that the backend offers it."""
-        return self.unknown or not (self.asked is None and self.configured is None and self.observed is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +62,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Protecting:
-    """The protection of one run."""
+    """The protection of one run; `besides` are controls that are only offered."""
 
     backend: str | None
     version: str | None
@@ -86,7 +70,8 @@ class Protecting:
     contract: str | None
     plan: str | None
     evidence: str | None
-    rows: Part[Row]
+    rows: Part[ControlRow]
+    besides: Part[ControlRow]
     candidates: Part[Candidate]
     receipts: Part[Receipt]
     opened: tuple[str, ...]
@@ -97,7 +82,7 @@ def protecting(records: Sequence[Record]) -> Protecting:
     selection = _last(records, "selection")
     execution = _last(records, "execution")
     result = _last(records, "result")
-    rows = _rows(selection, execution, result)
+    rows = list(_rows(records, finished=bool(result)))
     return Protecting(
         backend=bodies.text(execution, "backend") or bodies.text(selection, "backend"),
         version=bodies.text(execution, "version"),
@@ -105,7 +90,8 @@ def protecting(records: Sequence[Record]) -> Protecting:
         contract=bodies.text(execution, "contract"),
         plan=bodies.text(execution, "plan_digest") or bodies.text(selection, "plan_digest"),
         evidence=bodies.text(selection, "evidence"),
-        rows=part(rows, _MOST),
+        rows=part((row for row in rows if _matters(row)), _MOST),
+        besides=part((row for row in rows if not _matters(row)), _MOST),
         candidates=part(
             (
                 _candidate(one, selection.get("backend"))
@@ -126,29 +112,20 @@ def protecting(records: Sequence[Record]) -> Protecting:
     )
 
 
-def _rows(selection: Mapping[str, Any], execution: Mapping[str, Any], result: Mapping[str, Any]) -> list[Row]:
-    asked, offered = _texts(selection.get("required")), _texts(execution.get("claimed"))
-    observed = _texts(result.get("observed"))
-    configured = {
-        name: quantity(name, value) if name in _MEASURED else value
-        for name, value in _texts(result.get("configured")).items()
-    }
-    unknown = set(bodies.texts(result.get("unknown")))
-    if execution and not result:
-        unknown |= asked.keys()
-    names = asked.keys() | offered.keys() | configured.keys() | observed.keys() | unknown
-    rank = {name: (name not in asked, _ORDER.get(name, len(_ORDER)), name) for name in names}
-    return [
-        Row(
-            name,
-            asked.get(name),
-            offered.get(name),
-            configured.get(name),
-            observed.get(name),
-            name in unknown,
+def _rows(records: Sequence[Record], *, finished: bool) -> Iterator[ControlRow]:
+    for row in controls.of_run(records):
+        unseen = not finished and row.asked is not None and row.observed is None
+        value = row.configured
+        yield replace(
+            row,
+            unknown=row.unknown or unseen,
+            configured=quantity(row.control, value) if value and row.control in _MEASURED else value,
         )
-        for name in sorted(names, key=rank.__getitem__)
-    ]
+
+
+def _matters(row: ControlRow) -> bool:
+    """Whether more is known of it than that the backend offers it."""
+    return row.unknown or not (row.asked is None and row.configured is None and row.observed is None)
 
 
 def _candidate(one: Mapping[str, Any], chosen: object) -> Candidate:
@@ -168,10 +145,6 @@ def _opened(value: object) -> tuple[str, ...]:
     actions = {"read": "read", "write": "write", "network": "network", "tools": "tool"}
     found = [f"{word} {target}" for name, word in actions.items() for target in bodies.texts(value.get(name))]
     return (*found[:_MOST], *(("shell",) if value.get("shell") is True else ()))
-
-
-def _texts(value: object) -> dict[str, str]:
-    return {str(name): str(level) for name, level in value.items()} if isinstance(value, Mapping) else {}
 
 
 def _last(records: Sequence[Record], kind: str) -> Mapping[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 from licet.record import Record
 from licet.workbench.history import bodies
 
+from licet_audit import timeline
 from licet_audit.report import acting, deciding, protecting, words
 from licet_audit.report.acting import Fact
 from licet_audit.report.safe import Content, Part, part
@@ -25,12 +26,12 @@ _MOST_REASONS = 6
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One record of a run, and what names it in the tree; `after` is since the first one, by one writer's clock."""
+    """One record of a run: when it was written, what it tells, and what names it in the tree."""
 
     seq: int
     kind: str
-    time: str
     after: str
+    told: str
     leaf: str
 
 
@@ -108,7 +109,7 @@ def card(records: Sequence[Record], read: ReadContent | None = None) -> RunCard:
         accesses=acting.accesses(records),
         ending=acting.ending(result or {}),
         contents=tuple(_contents(records, read)),
-        proofs=part((_proof(one, records[0]) for one in records), _MOST),
+        proofs=part(_proofs(records), _MOST),
         writer=_writer(records[-1].writer),
         executed=any(one.entry.kind == "execution" for one in records),
     )
@@ -118,7 +119,7 @@ def _whom(subject: object) -> Iterator[Fact]:
     if not isinstance(subject, Mapping):
         return
     yield from _named(
-        subject, ("type", "tenant", "on_behalf_of", "asserted_by", "session", "groups", "properties")
+        subject, ("id", "type", "tenant", "on_behalf_of", "asserted_by", "session", "groups", "properties")
     )
 
 
@@ -176,12 +177,13 @@ def _contents(records: Sequence[Record], read: ReadContent | None) -> Iterator[K
                 yield KeptContent(str(name), str(commitment), Content(data.decode("utf-8", "replace")), None)
 
 
-def _proof(record: Record, first: Record) -> Proof:
-    entry = record.entry
-    kind = f"{entry.kind}, {entry.phase}" if entry.phase else entry.kind
-    same = record.writer.get("instance") == first.writer.get("instance")
-    after = f"{(entry.mono_ns - first.entry.mono_ns) / 1e6:.1f} ms" if same else "?"
-    return Proof(record.seq, kind.replace("_", " "), entry.time, after, record.leaf)
+def _proofs(records: Sequence[Record]) -> Iterator[Proof]:
+    told = {row.seq: f"{row.what.strip()}: {row.text}" for row in timeline.rows(records) if row.first}
+    for record in records:
+        entry, after = record.entry, timeline.since(records[0], record)
+        kind = f"{entry.kind}, {entry.phase}" if entry.phase else entry.kind
+        since = "?" if after is None else timeline.show_time(after)
+        yield Proof(record.seq, kind.replace("_", " "), since, told.get(record.seq, ""), record.leaf)
 
 
 def _body(records: Sequence[Record], kind: str) -> Mapping[str, Any] | None:

@@ -3,8 +3,8 @@
 Rules this module keeps:
 
 - the claims are those of the verification; nothing is added up to one tick;
-- what a checkpoint says is shown with the key that is named beside it, and whether that key is the right one is
-  the business of a claim, and of the reader.
+- what a checkpoint says is shown with the key that is named beside it; whether that key is the right one is
+  for a claim to say, and for the reader to compare.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The first page of a report."""
+    """The first page of a report; `end` is the number of the first record that was not checked, if known."""
 
     tone: str
     sign: str
@@ -53,6 +53,7 @@ class Standing:
     first_bad_byte: int | None
     checkpoint: Checkpoint | None
     no_checkpoint: str
+    end: int | None = None
 
 
 def standing(state: StateDirectory, found: Verification) -> Standing:
@@ -71,6 +72,7 @@ def standing(state: StateDirectory, found: Verification) -> Standing:
         first_bad_byte=found.first_bad_byte,
         checkpoint=checkpoint,
         no_checkpoint=why_not,
+        end=found.records if found.status == "proven" else None,
     )
 
 

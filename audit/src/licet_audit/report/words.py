@@ -96,7 +96,7 @@ GLOSSARY = (
     ("checkpoint", "Size and root of the tree at one moment, signed with the key of the log."),
     ("anchor", "A party outside this host that saw a checkpoint, and can say so."),
     ("intent", "One thing that code wants: run, read, write, network, shell or tool, with its target."),
-    ("declared, inferred, granted", "Who says that the code wants it: the caller, the screen that read the code, or the policy."),
+    ("declared, inferred, granted", "Who says so: the caller, the screen that read the code, or the policy."),
     ("effect", "What the policy answers: allow, ask (a person must approve first), or deny."),
     ("rule", "A condition in a policy that tightens it. One whose truth is unknown applies."),
     ("asked", "How far a control has to be enforced for this run, as its decision requires."),
@@ -106,6 +106,6 @@ GLOSSARY = (
     ("evidence", "Attacks on the backend on this host, each beside a twin without walls that must succeed."),
     ("termination", "Why a run ended. `unknown`: the process that ran it died before it could say."),
     ("digest", "A keyed hash (HMAC) of content that is not in the log, so that it can't be guessed from it."),
-    ("commitment", "A salted hash of content that is kept beside the log and can be erased; the log still proves."),
+    ("commitment", "A salted hash of content that is kept beside the log, and can be erased."),
 )  # fmt: skip
 """Words of a report, and what they mean."""
