@@ -69,10 +69,13 @@ class RunCard:
     proofs: Part[Proof]
     writer: str
     executed: bool
+    denials: int
 
     @property
     def tone(self) -> str:
-        """The colour of a card: of its end where that is no good one, else of its decision."""
+        """The colour of a card: that of a denial, or of its end where that is no good one, or of its decision."""
+        if self.denials:
+            return "bad"
         return self.effect.tone if self.end.tone == "good" else self.end.tone
 
 
@@ -111,6 +114,7 @@ def card(records: Sequence[Record], read: ReadContent | None = None) -> RunCard:
         contents=tuple(_contents(records, read)),
         proofs=part(_proofs(records), _MOST),
         writer=_writer(records[-1].writer),
+        denials=sum(map(_is_denial, records)),
         executed=any(one.entry.kind == "execution" for one in records),
     )
 
@@ -177,6 +181,13 @@ def _contents(records: Sequence[Record], read: ReadContent | None) -> Iterator[K
                 yield KeptContent(str(name), str(commitment), Content(data.decode("utf-8", "replace")), None)
 
 
+def _is_denial(record: Record) -> bool:
+    entry = record.entry
+    if entry.kind == "access":
+        return entry.body.get("allowed") is not True
+    return entry.kind == "tool_call" and entry.phase == "before" and entry.body.get("effect") == "deny"
+
+
 def _proofs(records: Sequence[Record]) -> Iterator[Proof]:
     told = {row.seq: f"{row.what.strip()}: {row.text}" for row in timeline.rows(records) if row.first}
     for record in records:
@@ -194,7 +205,7 @@ def _named(body: Mapping[str, Any], first: Sequence[str], *, rest: bool = True) 
     """What a body says under some names, and then, with `rest`, under all others."""
     for name in (*first, *(sorted(body.keys() - set(first)) if rest else ())):
         if value := _plain(body.get(name)):
-            yield Fact(name.replace("_", " "), value)
+            yield Fact(name.replace("_", " "), value.replace("_", " ") if name == "state" else value)
 
 
 def _limits(limits: object) -> str:
