@@ -165,12 +165,6 @@ def lines_from(segments: Sequence[Segment], seq: int) -> Iterator[bytes]:
                 yield line.data
 
 
-def contains(segments: Sequence[Segment], head: Head) -> bool:
-    """Whether the log has exactly this record at its place."""
-    line = next(lines_from(segments, head.seq), None)
-    return line is not None and leaf_hash(line) == head.leaf
-
-
 def find_tail(segments: Sequence[Segment], log: str) -> Tail:
     """The end of a log; `end` counts in the last segment.
 
