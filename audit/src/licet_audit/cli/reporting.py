@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--output", "-o", required=True, metavar="FILE", help="The HTML file to write.")
+@click.option("-o", "--output", required=True, metavar="FILE", help="The HTML file to write; a new one.")
 @options.of_a_log
 @filters.filters
+@click.option("--key", metavar="KEY", help="The log's public key, as text or in a file.")
 @click.option("--limit", type=click.IntRange(min=1), default=500, show_default=True, help="How many cards.")
 @click.option("--content", "with_content", is_flag=True, help="Show content that is kept beside the log.")
 @click.option("--title", default="What ran, and what was denied", show_default=True, help="The heading.")
@@ -42,6 +43,7 @@ def report(
     output: str,
     state: str | None,
     policy: str | None,
+    key: str | None,
     limit: int,
     with_content: bool,
     title: str,
@@ -57,16 +59,18 @@ def report(
     from licet.cli.progress import Steps
     from licet.cli.terminal import fail
 
+    from licet_audit import trust
     from licet_audit.report import making, standing
 
     asked = filters.wanted(given, datetime.now(UTC))
     reader, path = reader_of(state, policy), Path(output)
     making.refuse_inside(reader.state.path, path)
+    trusted = trust.key_of(key) if key else None
     try:
         found = reader.verify()
         order = making.Order(
             made=_made(reader, asked, title, reader_name),
-            standing=standing.standing(reader.state, found),
+            standing=standing.standing(reader.state, found, trusted),
             wanted=asked,
             limit=limit,
             read=reader.content if with_content else None,
@@ -106,7 +110,7 @@ def _made(reader: LogReader, asked: Wanted, title: str, reader_name: str | None)
         log_id=reader.state.log_id,
         path=str(reader.state.path),
         selection=tuple(
-            f"{one.name} {value}"
+            (one.name, value)
             for one in fields(asked)
             if one.name in filters.NAMES and (value := getattr(asked, one.name)) is not None
         ),

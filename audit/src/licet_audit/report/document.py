@@ -28,7 +28,7 @@ _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """How a report came to be: `selection` says in words which runs were asked for."""
+    """How a report came to be: `selection` is what was asked of runs, by field."""
 
     title: str
     at: str
@@ -37,7 +37,7 @@ class Made:
     reader: str | None
     log_id: str
     path: str
-    selection: tuple[str, ...]
+    selection: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from licet.record import Record
 from licet.workbench.history import bodies
 
-from licet_audit.report.safe import Part, part
+from licet_audit.report.safe import Part, part, worded
 
 MOST = 100
 _ORDINARY = frozenset({"sealed"})
@@ -45,7 +45,6 @@ def events(records: Iterable[Record]) -> Part[Event]:
 def _event(record: Record) -> Event:
     body = record.entry.body
     name = bodies.text(body, "event") or "?"
-    told = (f"{key} {value}" for key, value in body.items() if key != "event")
-    return Event(
-        record.seq, record.entry.time, name.replace("_", " "), _TONES.get(name, "quiet"), ", ".join(told)
-    )
+    told = (f"{key} {worded(value)}" for key, value in body.items() if key != "event")
+    tone = _TONES.get(name, "quiet")
+    return Event(record.seq, record.entry.time, name.replace("_", " "), tone, "; ".join(told))

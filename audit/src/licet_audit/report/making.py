@@ -10,17 +10,15 @@ Rules this module keeps:
 from __future__ import annotations
 
 import contextlib
-import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from licet.errors import AuditUnavailable, UsageError, reason_of
-from licet.files import open_plain, sync_directory
+from licet.errors import AuditUnavailable, UsageError
 
 from licet_audit.index import Index, RunRow, Wanted
+from licet_audit.outputs import new_file
 from licet_audit.report import document, population, run, waiting
 from licet_audit.report.run import ReadContent
 from licet_audit.report.standing import Standing
@@ -53,7 +51,8 @@ def make(order: Order, index: AbstractContextManager[Index], path: Path, heard: 
     """Write the report into the file `path`; `heard` is told of each step.
 
     Raises:
-        UsageError: the file can't be there.
+        UsageError: something is there already.
+        LicetError: it can't be written.
         AuditUnavailable: the log changed while it was read.
     """
     with contextlib.ExitStack() as stack:
@@ -61,7 +60,8 @@ def make(order: Order, index: AbstractContextManager[Index], path: Path, heard: 
             page = _page(order, stack.enter_context(index), heard)
         except AuditUnavailable as problem:
             page = _unread(order, problem)
-        write(path, document.render(page))
+        with new_file(path) as file:
+            file.writelines(piece.encode() for piece in document.render(page))
     counted = page.population
     return Written(counted.total, counted.selected, counted.shown, page.unread)
 
@@ -114,30 +114,3 @@ def refuse_inside(directory: Path, path: Path) -> None:
         raise UsageError(
             f"`{path}` lies in the log's own directory", advice="write the report to another directory"
         )
-
-
-def write(path: Path, pieces: Iterable[str]) -> None:
-    """Write a text piece by piece into a new file in the place of `path`.
-
-    Raises:
-        UsageError: it can't be written there.
-    """
-    draft = path.with_name(f".{secrets.token_hex(8)}.html")
-    try:
-        if path.is_dir():
-            raise UsageError(f"`{path}` is a directory", advice="name a file, such as `report.html`")
-        descriptor = open_plain(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-                file.writelines(pieces)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
-        sync_directory(path.parent)
-    except OSError as problem:
-        raise UsageError(
-            f"`{path}` can't be written: {reason_of(problem)}", advice="write the report somewhere else"
-        ) from None

@@ -8,7 +8,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,8 +61,16 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Levels:
+    """The controls of one level."""
+
+    level: str
+    controls: Part[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Protecting:
-    """The protection of one run; `besides` are controls that are only offered."""
+    """The protection of one run; `wanted` is what was asked for, `besides` what is only offered."""
 
     backend: str | None
     version: str | None
@@ -71,7 +79,8 @@ class Protecting:
     plan: str | None
     evidence: str | None
     rows: Part[ControlRow]
-    besides: Part[ControlRow]
+    wanted: tuple[Levels, ...]
+    besides: tuple[Levels, ...]
     candidates: Part[Candidate]
     receipts: Part[Receipt]
     opened: tuple[str, ...]
@@ -91,7 +100,8 @@ def protecting(records: Sequence[Record]) -> Protecting:
         plan=bodies.text(execution, "plan_digest") or bodies.text(selection, "plan_digest"),
         evidence=bodies.text(selection, "evidence"),
         rows=part((row for row in rows if _matters(row)), _MOST),
-        besides=part((row for row in rows if not _matters(row)), _MOST),
+        wanted=_levels((row.asked, row.control) for row in rows),
+        besides=_levels((row.claimed, row.control) for row in rows if not _matters(row)),
         candidates=part(
             (
                 _candidate(one, selection.get("backend"))
@@ -126,6 +136,15 @@ def _rows(records: Sequence[Record], *, finished: bool) -> Iterator[ControlRow]:
 def _matters(row: ControlRow) -> bool:
     """Whether more is known of it than that the backend offers it."""
     return row.unknown or not (row.asked is None and row.configured is None and row.observed is None)
+
+
+def _levels(named: Iterable[tuple[str | None, str]]) -> tuple[Levels, ...]:
+    """Controls by their level, those without one left out."""
+    found: dict[str, list[str]] = {}
+    for level, control in named:
+        if level is not None:
+            found.setdefault(level, []).append(control)
+    return tuple(Levels(level, part(found[level], _MOST)) for level in list(found)[:_MOST])
 
 
 def _candidate(one: Mapping[str, Any], chosen: object) -> Candidate:

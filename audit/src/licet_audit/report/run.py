@@ -18,7 +18,7 @@ from licet.workbench.history import bodies
 from licet_audit import timeline
 from licet_audit.report import acting, deciding, protecting, words
 from licet_audit.report.acting import Fact
-from licet_audit.report.safe import Content, Part, part
+from licet_audit.report.safe import Content, Part, part, worded
 
 _MOST = 200
 _MOST_REASONS = 6
@@ -73,7 +73,7 @@ class RunCard:
 
     @property
     def tone(self) -> str:
-        """The colour of a card: that of a denial, or of its end where that is no good one, or of its decision."""
+        """The colour of a card: of a denial, of its end where that is no good one, or of its decision."""
         if self.denials:
             return "bad"
         return self.effect.tone if self.end.tone == "good" else self.end.tone
@@ -204,7 +204,7 @@ def _body(records: Sequence[Record], kind: str) -> Mapping[str, Any] | None:
 def _named(body: Mapping[str, Any], first: Sequence[str], *, rest: bool = True) -> Iterator[Fact]:
     """What a body says under some names, and then, with `rest`, under all others."""
     for name in (*first, *(sorted(body.keys() - set(first)) if rest else ())):
-        if value := _plain(body.get(name)):
+        if value := worded(body.get(name)):
             yield Fact(name.replace("_", " "), value.replace("_", " ") if name == "state" else value)
 
 
@@ -227,13 +227,4 @@ def _writer(writer: Mapping[str, Any]) -> str:
         ("boot ", "boot"),
         ("writer ", "instance"),
     )
-    return ", ".join(f"{word}{_plain(writer[name])}" for word, name in told if writer.get(name) is not None)
-
-
-def _plain(value: object) -> str:
-    """A small value in words."""
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_plain(inner)}" for name, inner in value.items())
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(_plain, value))
-    return "" if value is None else str(value)
+    return ", ".join(f"{word}{worded(writer[name])}" for word, name in told if writer.get(name) is not None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -47,6 +47,15 @@ def part(items: Iterable[T], most: int) -> Part[T]:
     """The first `most` of some items."""
     whole = tuple(items)
     return Part(whole[:most], max(len(whole) - most, 0))
+
+
+def worded(value: object) -> str:
+    """A small value of a record in words; `""` for null."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {worded(inner)}" for name, inner in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(worded, value))
+    return "" if value is None else str(value)
 
 
 def shown(value: object) -> object:

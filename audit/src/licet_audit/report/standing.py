@@ -9,15 +9,15 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from licet.files import read_plain
+from licet.errors import AuditUnavailable
 from licet.state import StateDirectory
 
-from licet_audit import notes
+from licet_audit import checkpointer, keys, notes, trust
 from licet_audit.claims import Claim, Verification
+from licet_audit.notes import VerifierKey
 from licet_audit.report import words
 
 _TONES = {
@@ -30,13 +30,14 @@ _TONES = {
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The newest checkpoint, in words: `fingerprint` is of the key that the log names."""
+    """The newest checkpoint: `fingerprint` is of the key that signed it, `source` is where that came from."""
 
     fingerprint: str
+    source: str
     origin: str
     size: int
     root: str
-    time: str
+    time: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +57,10 @@ class Standing:
     end: int | None = None
 
 
-def standing(state: StateDirectory, found: Verification) -> Standing:
-    """Put into words what a verification found."""
+def standing(state: StateDirectory, found: Verification, key: VerifierKey | None = None) -> Standing:
+    """Put into words what a verification found, by the public `key` if one was given."""
     tone, sign = _TONES[found.status]
-    checkpoint, why_not = _checkpoint(state)
+    checkpoint, why_not = _checkpoint(state, key)
     order = {False: 0, None: 1, True: 2}
     return Standing(
         tone=tone,
@@ -76,21 +77,27 @@ def standing(state: StateDirectory, found: Verification) -> Standing:
     )
 
 
-def _checkpoint(state: StateDirectory) -> tuple[Checkpoint | None, str]:
+def _checkpoint(state: StateDirectory, given: VerifierKey | None) -> tuple[Checkpoint | None, str]:
     try:
-        note = notes.Note.parse(read_plain(state.path / "checkpoint", notes.MOST_BYTES + 1))
+        note = checkpointer.signed(state)
+        if note is None:
+            return None, "This log has no signed checkpoint, so nothing here is signed."
         head = notes.Head.parse(note.text)
-        key = notes.VerifierKey.parse(os.fsdecode(read_plain(state.path / "log.vkey", 4096)))
-    except FileNotFoundError:
-        return None, "This log has no signed checkpoint, so nothing here is signed."
-    except (OSError, notes.InvalidNote) as problem:
-        return None, f"The checkpoint of this log can't be used: {problem}."
-    if note.signed_by(key) is None:
-        return None, "The checkpoint of this log is not signed by the key that lies beside it."
+        key, source = _key(state, head.origin, given)
+    except (AuditUnavailable, notes.InvalidNote) as problem:
+        return None, f"The checkpoint of this log, or its key, can't be used: {problem}."
+    if key is None:
+        return None, "The key of this log is not known here, so its checkpoint can't be checked."
+    if key.name != head.origin or note.signed_by(key) is None:
+        return None, f"The checkpoint of this log is not signed by the key {source}."
     at = note.time_by(key)
-    time = (
-        "the checkpoint does not say when"
-        if at is None
-        else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    )
-    return Checkpoint(key.fingerprint, head.origin, head.size, head.root.hex(), time), ""
+    time = None if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return Checkpoint(key.fingerprint, source, head.origin, head.size, head.root.hex(), time), ""
+
+
+def _key(state: StateDirectory, origin: str, given: VerifierKey | None) -> tuple[VerifierKey | None, str]:
+    if given is not None:
+        return given, "that was given for this report"
+    if (pinned := trust.pinned(origin)) is not None:
+        return pinned, "that this user has seen the log sign with"
+    return keys.published(state), "that lies beside the log, where whoever wrote the log put it"
