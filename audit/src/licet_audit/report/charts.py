@@ -77,13 +77,13 @@ class Columns:
 def bars(
     counts: Mapping[str, int], styles: Mapping[str, str] | None = None, most: int = MOST_BARS
 ) -> list[Bar]:
-    """The greatest counts, greatest first; what is left is one last bar."""
+    """The greatest counts, greatest first; what is left is summed up in one last line, without a bar."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     left = sum(count for _, count in ordered[most:])
     highest = ordered[0][1] if ordered else 1
     found = [_bar(label, count, highest, (styles or {}).get(label, "")) for label, count in ordered[:most]]
     if left:
-        found.append(_bar(f"{len(ordered) - most} others", left, highest, "rest"))
+        found.append(Bar(f"{len(ordered) - most} others", left, "0", "rest"))
     return found
 
 
