@@ -344,7 +344,8 @@ class Runtime:
     ) -> ExecutionResult:
         """Record how it ended, and say so."""
         output, calls = host.output(), host.tool_calls
-        assert (chosen := prepared.selection.chosen) is not None
+        chosen = prepared.selection.chosen
+        assert chosen is not None
         protection = conclude.protected(outcome, chosen)
         body = bodies.result(
             outcome, protection, output, self._digest, tool_calls=len(calls), accesses=host.accesses
@@ -372,9 +373,8 @@ class Runtime:
                 if trail.log_failed:
                     await self._logbook.give_up(log)
 
-    def _trail(self, log: AuditLog, stack: PolicyStack, **seen_as: Any) -> Trail:
-        lossy = stack.audit_mode == "best_effort"
-        return Trail(log, new_run_id(), best_effort=lossy, gaps=self._gaps, **seen_as)
+    def _trail(self, log: AuditLog, stack: PolicyStack, **how: Any) -> Trail:
+        return Trail(log, new_run_id(), best_effort=stack.audit_mode == "best_effort", gaps=self._gaps, **how)
 
     def _open_log(self) -> AuditLog:
         return self.plugins.audit_log(states.open_state(self.state_path))
