@@ -60,7 +60,7 @@ class DurableLog:
         return await call.future
 
     async def close(self) -> None:
-        """Finish what is queued, pin the head, and release every file; what was appended stays."""
+        """Finish what is queued, sign the last records, and release every file; what was appended stays."""
         with self._guard:
             worker, self._worker, self._closed = self._worker, None, True
         if worker is not None:

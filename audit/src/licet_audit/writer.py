@@ -6,7 +6,7 @@ Rules this module keeps:
 - nothing is returned before it is durable; a batch costs one sync, whatever is in it;
 - the first write or sync that fails is the last: what it may have left is cut off, and the writer refuses
   from then on, because a second sync would claim success for data that the first one lost;
-- it continues only a chain that ends in a record of this log, at or after the head that is pinned outside;
+- it continues only a chain that ends in a record of this log, which continues the checkpoint that was seen;
 - what a dead writer left is recovered before anything new is written.
 """
 
@@ -14,23 +14,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
-import socket
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
 from licet.errors import AuditUnavailable, EntryRefused
 from licet.files import open_plain, sync_directory
 from licet.locks import unlock, wait_lock
-from licet.plain import plain_body
 from licet.record import Entry, Record
 from licet.state import StateDirectory, failures, unavailable
 
-from licet_audit import heads, recovery, segments
+from licet_audit import recovery, seen, segments, tree
 from licet_audit.chain import NOTHING, Head, encode, log_entry
+from licet_audit.checkpointer import Notary
 from licet_audit.files import sync, write_all
+from licet_audit.identity import identity
+from licet_audit.leaves import Snapshot
 from licet_audit.segments import SEALED, Damaged, Segment
+from licet_audit.tiles import LogHashes
 
 _PATIENCE = 30.0  # seconds that others may hold the lock, a long recovery included
 _MOVE_ASIDE = "run `licet audit verify`, then move the state directory aside to start a new log"
@@ -42,6 +42,7 @@ class ChainWriter:
     """Appends to the log of one state directory; used by one thread, one instance a process and object."""
 
     def __init__(self, state: StateDirectory, segment_bytes: int) -> None:
+        self.notary = Notary(state)
         self._state = state
         self._segment_bytes = segment_bytes
         self._identity: Mapping[str, Any] = {}
@@ -63,14 +64,7 @@ class ChainWriter:
             AuditUnavailable: the log can't be written, or is not what was last seen.
         """
         self._require_sound()
-        self._identity = plain_body(
-            {
-                "host": socket.gethostname(),
-                "pid": os.getpid(),
-                "instance": secrets.token_hex(8),
-                "version": version("licet-audit"),
-            }
-        )
+        self._identity = identity()
         try:
             with failures(self._state.path):
                 self._prepare()
@@ -102,11 +96,11 @@ class ChainWriter:
             raise unavailable(problem, self._state.path) from problem
 
     def close(self) -> None:
-        """Pin the head and leave; runs that are still open are left for the next writer to close."""
-        if self._written is not None:
-            # The log itself is durable; an older pin only makes `verify` claim less.
+        """Sign the last records and leave; runs that are still open are left for the next writer to close."""
+        if self._written is not None and self._broken is None:
+            # The log itself is durable; an older checkpoint only makes `verify` claim less.
             with contextlib.suppress(AuditUnavailable):
-                heads.pin(self._state.log_id, self._written)
+                self.notary.close()
         presence, self._presence = self._presence, None
         if presence is not None and (self._broken is not None or self._open_runs):
             presence.release()
@@ -176,17 +170,27 @@ class ChainWriter:
 
     def _check_pinned_head(self, listed: Sequence[Segment], head: Head) -> None:
         """Refuse, before anything is touched, to continue a log that lost what this user saw of it."""
-        pin = heads.pinned(self._state.log_id)
-        if pin is None or pin == head:
+        known = seen.of(self._state.log_id)
+        if known is None:
+            seen.begin(self._state)
+        if known is None or known.head is None:
             return
-        if pin.seq > head.seq:
+        before, size = known.head, head.seq + 1
+        if before.size > size:
             raise AuditUnavailable(
-                f"the log ends at record #{head.seq}, but record #{pin.seq} was there before",
+                f"the log ends at record #{head.seq}, but record #{before.size - 1} was there before",
                 advice=_MOVE_ASIDE,
             )
-        if not segments.contains(listed, pin):
+        hashes = LogHashes(self._state, Snapshot(tuple(listed), size, sealed=False))
+        try:
+            found = tree.root(hashes, before.size)
+        except LookupError as problem:
             raise AuditUnavailable(
-                f"record #{pin.seq} is not the one that was there before", advice=_MOVE_ASIDE
+                f"the first {before.size} records are gone: {problem}", advice=_MOVE_ASIDE
+            ) from None
+        if found != before.root:
+            raise AuditUnavailable(
+                f"the first {before.size} records are not those that were there before", advice=_MOVE_ASIDE
             )
 
     def _join(self) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from licet import keeping
 from licet.applying import Hit
 from licet.approval import Authorization
 from licet.backend import Descriptor, Outcome, Termination
@@ -60,6 +61,7 @@ def request(prepared: Prepared, caller_span: str | None = None) -> dict[str, Any
         "requirements": normalized.requirements,
         "changes": normalized.changes,
         "metadata": normalized.metadata,
+        **keeping.left_out(prepared),
         **versions(),
     }
 

@@ -23,7 +23,7 @@ from licet import telemetry
 from licet.errors import AuditUnavailable, EntryRefused
 from licet.logbook import Gaps
 from licet.plain import plain_body
-from licet.record import AuditLog, Entry, Kind, Phase, Record
+from licet.record import AuditLog, Entry, Kept, Kind, Phase, Record
 
 if TYPE_CHECKING:
     from licet.telemetry.live import LiveRun
@@ -33,7 +33,7 @@ class Trail:
     """The records and spans of the run `run_id`; use it as a context manager around the run.
 
     `last` is the last record that is durable, `lost` why a `best_effort` trail lost some, and `log_failed`
-    whether the log is to be given up. `caller_span` is the id of the span around the run, if there is one.
+    whether the log is to be given up. `caller` is the id of the span around the run, if there is one.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Trail:
         self.last: Record | None = None
         self.lost: AuditUnavailable | None = None
         self.log_failed = False
-        self.caller_span: str | None = None
+        self.caller: str | None = None
         self._log = log
         self._best_effort = best_effort
         self._gaps = gaps
@@ -62,7 +62,7 @@ class Trail:
     def __enter__(self) -> Self:
         if self._live is not None:
             ids = self._live.begin()
-            self._trace_id, self._span_id, self.caller_span = ids.trace, ids.span, ids.parent
+            self._trace_id, self._span_id, self.caller = ids.trace, ids.span, ids.parent
         return self
 
     def __exit__(
@@ -75,8 +75,10 @@ class Trail:
         """Let the span `key` of this run be the current one inside, if there is one."""
         return self._live.inside(key) if self._live is not None else contextlib.nullcontext()
 
-    def step(self, kind: Kind, body: Mapping[str, Any], *, phase: Phase | None = None) -> None:
-        """Note that a stage is done, now."""
+    def step(
+        self, kind: Kind, body: Mapping[str, Any], *, phase: Phase | None = None, kept: tuple[Kept, ...] = ()
+    ) -> None:
+        """Note that a stage is done, now; `kept` is content that becomes durable with it."""
         entry = Entry(
             kind=kind,
             run_id=self.run_id,
@@ -86,6 +88,7 @@ class Trail:
             phase=phase,
             trace_id=self._trace_id,
             span_id=self._span_id,
+            kept=kept,
         )
         self._noted.append(entry)
 
