@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ SEALED = "sealed"
 
 _NAME = re.compile(r"seg-(\d{20})\.jsonl", re.ASCII)
 _CHUNK = 64 * 1024
+_GROWTH = 2**20  # bytes by others that are read at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,27 @@ def contains(segments: Sequence[Segment], head: Head) -> bool:
     return line is not None and leaf_hash(line) == head.leaf
 
 
+def grown_tail(descriptor: int, segment: Segment, size: int, head: Head, log: str) -> Tail | None:
+    """The end of an open segment that ended in `head` and has grown to `size` since.
+
+    None if it is not plainly whole records that follow, or they are many: `find_tail` takes the closer look.
+    """
+    if size - segment.size > _GROWTH:
+        return None
+    data = _read_at(descriptor, size - segment.size, segment.size)
+    *_, line, rest = [b"", *data.rsplit(b"\n", 2)]
+    if len(data) < size - segment.size or rest:
+        return None
+    try:
+        content = _record_of(line, segment, log)
+    except Damaged:
+        return None
+    # As many records as lines follow `head`, or somebody wrote who is no writer of ours.
+    if content["seq"] != head.seq + data.count(b"\n") or head.leaf.encode() not in data:
+        return None
+    return Tail(Head(content["seq"], leaf_hash(line)), _is_seal(content), size)
+
+
 def find_tail(segments: Sequence[Segment], log: str) -> Tail:
     """The end of a log; `end` counts in the last segment.
 
@@ -174,8 +196,11 @@ def read_tail(descriptor: int, segment: Segment, log: str) -> Tail | None:
         return None
     line = whole.rpartition(b"\n")[2]
     content = _record_of(line, segment, log)
-    sealed = content["kind"] == "log" and content["body"].get("event") == SEALED
-    return Tail(Head(content["seq"], leaf_hash(line)), sealed, start + len(whole) + 1)
+    return Tail(Head(content["seq"], leaf_hash(line)), _is_seal(content), start + len(whole) + 1)
+
+
+def _is_seal(content: Mapping[str, Any]) -> bool:
+    return bool(content["kind"] == "log" and content["body"].get("event") == SEALED)
 
 
 def _read_at(descriptor: int, size: int, offset: int) -> bytes:

@@ -7,7 +7,8 @@ Rules this module keeps:
 - the first write or sync that fails is the last: what it may have left is cut off, and the writer refuses
   from then on, because a second sync would claim success for data that the first one lost;
 - it continues only a chain that ends in a record of this log, at or after the head that is pinned outside;
-- what a dead writer left is recovered before anything new is written.
+- what a dead writer left is recovered before anything new is written, and a failure of this process that
+  ended the writer before is recorded.
 """
 
 from __future__ import annotations
@@ -16,34 +17,37 @@ import contextlib
 import os
 import secrets
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
 from licet.errors import AuditUnavailable, EntryRefused
 from licet.files import open_plain, sync_directory
-from licet.locks import unlock, wait_lock
-from licet.plain import plain_body
+from licet.locks import take_lock, try_lock, unlock
+from licet.plain import plain, plain_body
 from licet.record import Entry, Record
 from licet.state import StateDirectory, failures, unavailable
 
 from licet_audit import heads, recovery, segments
+from licet_audit.batch import Answer
 from licet_audit.chain import NOTHING, Head, encode, log_entry
 from licet_audit.files import sync, write_all
 from licet_audit.segments import SEALED, Damaged, Segment
 
-_PATIENCE = 30.0  # seconds that others may hold the lock, a long recovery included
 _MOVE_ASIDE = "run `licet audit verify`, then move the state directory aside to start a new log"
 
-Answer = tuple[Record, ...] | AuditUnavailable
+_failed: dict[str, str] = {}
+"""Why this process gave up writing to a log, by its id, until the log has recorded that."""
 
 
 class ChainWriter:
-    """Appends to the log of one state directory; used by one thread, one instance a process and object."""
+    """Appends to the log of one state directory; used by one thread at a time, which holds the lock."""
 
     def __init__(self, state: StateDirectory, segment_bytes: int) -> None:
         self._state = state
         self._segment_bytes = segment_bytes
+        self.joined = False
+        self.written = 0  # records
         self._identity: Mapping[str, Any] = {}
         self._lock = -1
         self._file = -1
@@ -56,13 +60,54 @@ class ChainWriter:
         self._presence: recovery.Writer | None = None
         self._broken: AuditUnavailable | None = None
 
-    def open(self) -> None:
-        """Join the log, or begin it; close what dead writers left open.
+    def prepare(self) -> None:
+        """Make what the log needs and open its lock.
+
+        Raises:
+            AuditUnavailable: the log can't be written.
+        """
+        self._require_sound()
+        if self._lock >= 0:
+            return
+        with failures(self._state.path):
+            for name in ("log", "writers", "quarantine"):
+                folder = self._state.path / name
+                if not folder.is_dir():
+                    folder.mkdir(mode=0o700, exist_ok=True)
+                    sync_directory(self._state.path)
+            self._lock = open_plain(self._state.path / "log.lock", os.O_RDWR | os.O_CREAT)
+
+    def lock(self) -> None:
+        """Take the lock of the log, however long others hold it.
+
+        Raises:
+            AuditUnavailable: the file system can't lock.
+        """
+        with failures(self._state.path):
+            take_lock(self._lock)
+
+    def try_lock(self) -> bool:
+        """Take the lock of the log if it is free.
+
+        Raises:
+            AuditUnavailable: the file system can't lock.
+        """
+        with failures(self._state.path):
+            return try_lock(self._lock)
+
+    def unlock(self) -> None:
+        """Give the lock back; a writer that left has none."""
+        if self._lock >= 0:
+            unlock(self._lock)
+
+    def join(self) -> None:
+        """Join the log, or begin it, unless that is done; close what dead writers left open.
 
         Raises:
             AuditUnavailable: the log can't be written, or is not what was last seen.
         """
-        self._require_sound()
+        if self.joined:
+            return
         self._identity = plain_body(
             {
                 "host": socket.gethostname(),
@@ -72,17 +117,13 @@ class ChainWriter:
             }
         )
         try:
-            with failures(self._state.path):
-                self._prepare()
-                self._take_lock()
-                try:
-                    self._find_end()
-                    self._join()
-                finally:
-                    unlock(self._lock)
+            with self._faults():
+                self._find_end()
+                self._enter()
         except BaseException:
             self.abandon()
             raise
+        self.joined = True
 
     def write(self, groups: Sequence[Sequence[Entry]]) -> list[Answer]:
         """Append all groups as one durable batch; answer each with its records, or why it has none.
@@ -91,15 +132,9 @@ class ChainWriter:
             AuditUnavailable: nothing of the batch is known to be durable.
         """
         self._require_sound()
-        try:
-            self._take_lock()
-            try:
-                self._find_end()
-                return self._append(groups)
-            finally:
-                unlock(self._lock)
-        except OSError as problem:
-            raise unavailable(problem, self._state.path) from problem
+        with self._faults():
+            self._find_end()
+            return self._append(groups)
 
     def close(self) -> None:
         """Pin the head and leave; runs that are still open are left for the next writer to close."""
@@ -122,33 +157,39 @@ class ChainWriter:
             if descriptor >= 0:
                 os.close(descriptor)
         self._file = self._lock = -1
+        self.joined = False
         if presence is not None:
             presence.release()
 
-    def give_up(self, failure: AuditUnavailable) -> AuditUnavailable:
+    def _give_up(self, failure: AuditUnavailable) -> AuditUnavailable:
         """Write nothing from now on; return the failure that says so at once."""
         message = f"the log was given up after a failure: {failure.message}"
         self._broken = AuditUnavailable(message, advice=failure.advice)
+        _failed.setdefault(self._state.log_id, failure.message)
         return failure
 
     def _require_sound(self) -> None:
         if self._broken is not None:
-            raise self._broken
+            raise AuditUnavailable(self._broken.message, advice=self._broken.advice)
 
-    def _prepare(self) -> None:
-        for name in ("log", "writers", "quarantine"):
-            folder = self._state.path / name
-            if not folder.is_dir():
-                folder.mkdir(mode=0o700, exist_ok=True)
-                sync_directory(self._state.path)
-        self._lock = open_plain(self._state.path / "log.lock", os.O_RDWR | os.O_CREAT)
+    @contextlib.contextmanager
+    def _faults(self) -> Iterator[None]:
+        """Say what the file system refuses; give up after a fault of ours, or when interrupted.
 
-    def _take_lock(self) -> None:
-        if not wait_lock(self._lock, _PATIENCE):
-            raise AuditUnavailable(
-                f"another process held the lock of `{self._state.path}` for {_PATIENCE:.0f} s",
-                advice="end the process that hangs, then run again",
-            )
+        Such an end leaves a state that nobody thought of, and must leave nobody waiting.
+        """
+        try:
+            yield
+        except AuditUnavailable:
+            raise
+        except OSError as problem:
+            raise unavailable(problem, self._state.path) from problem
+        except BaseException as problem:
+            what = f"the log failed: {type(problem).__name__}: {problem}"
+            failure = self._give_up(AuditUnavailable(what))
+            if isinstance(problem, Exception):
+                raise failure from problem
+            raise
 
     def _find_end(self) -> None:
         """Look at what other writers did since; set a torn tail aside."""
@@ -156,8 +197,8 @@ class ChainWriter:
             now = os.fstat(self._file)
             if now.st_nlink == 0 or now.st_size < self._segment.size:
                 cut = f"`{self._segment.path}` was cut or deleted while in use"
-                raise self.give_up(AuditUnavailable(cut, advice=_MOVE_ASIDE))
-            if now.st_size == self._segment.size and not self._sealed:
+                raise self._give_up(AuditUnavailable(cut, advice=_MOVE_ASIDE))
+            if not self._sealed and self._is_followed_to(now.st_size):
                 return  # after a sealed segment somebody else may have begun the next one
         try:
             listed = segments.listing(self._state)
@@ -174,6 +215,16 @@ class ChainWriter:
                 self._tails_pending = True
             self._segment = self._segment.resized(tail.end)
 
+    def _is_followed_to(self, size: int) -> bool:
+        """Move the end to where others wrote to, if they left this segment open and whole."""
+        if size == self._segment.size:
+            return True
+        tail = segments.grown_tail(self._file, self._segment, size, self._head, self._state.log_id)
+        if tail is None or tail.sealed:
+            return False
+        self._head, self._segment = tail.head, self._segment.resized(size)
+        return True
+
     def _check_pinned_head(self, listed: Sequence[Segment], head: Head) -> None:
         """Refuse, before anything is touched, to continue a log that lost what this user saw of it."""
         pin = heads.pinned(self._state.log_id)
@@ -189,14 +240,17 @@ class ChainWriter:
                 f"record #{pin.seq} is not the one that was there before", advice=_MOVE_ASIDE
             )
 
-    def _join(self) -> None:
+    def _enter(self) -> None:
         """Become a writer of this log, and say what became of those who died."""
         with recovery.dead_writers(self._state) as dead:
             self._presence = recovery.announce(self._state, self._identity["instance"], self._head.seq + 1)
             entries = [log_entry("opened", log=self._state.log_id)] if self._head == NOTHING else []
+            reason = _failed.get(self._state.log_id)
+            entries += [log_entry("reopened", reason=plain(reason))] if reason is not None else []
             entries += recovery.unknown_results(segments.listing(self._state), dead)
             if entries:
                 self._append([entries])
+            _failed.pop(self._state.log_id, None)
 
     def _append(self, groups: Sequence[Sequence[Entry]]) -> list[Answer]:
         """Write one batch; the lock is held and the end of the chain is known."""
@@ -247,11 +301,14 @@ class ChainWriter:
             sync(self._file)
             if fresh:
                 sync_directory(self._segment.path.parent)
-        except OSError as problem:
+        except BaseException as problem:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file, self._segment.size)
-            raise self.give_up(unavailable(problem, self._segment.path)) from problem
+            if isinstance(problem, OSError):
+                raise self._give_up(unavailable(problem, self._segment.path)) from problem
+            raise
         self._segment = self._segment.resized(self._segment.size + len(data))
+        self.written += head.seq - self._head.seq
         self._head = self._written = head
         self._sealed = sealed
 
@@ -267,3 +324,8 @@ class ChainWriter:
         if self._file >= 0:
             os.close(self._file)
         self._file, self._segment = descriptor, segment
+
+
+def forget_failures() -> None:
+    """Forget why this process gave up logs: a forked child leaves it to its parent to say so."""
+    _failed.clear()
