@@ -31,6 +31,7 @@ def receipts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def own_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receipts: Path) -> Path:
     """Keep licet's state out of the developer's home, and relative paths inside the test's directory."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg-state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg-cache"))
     probes = tmp_path / "xdg-state" / "licet" / "probes"
     probes.parent.mkdir(mode=0o700, parents=True)
     probes.mkdir(mode=0o700)

@@ -17,8 +17,9 @@ from licet.locks import try_lock
 from licet.plain import canonical
 from licet.record import AuditLog, AuditReader, Entry, Record, leaf_hash
 from licet.state import StateDirectory, open_state
-from licet_audit import plugin, worker
+from licet_audit import checkpointer, plugin, seen, worker
 from licet_audit.log import DurableLog
+from licet_audit.notes import Head, Signer, origin_of
 from licet_audit.reader import LogReader
 
 from_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
@@ -42,7 +43,7 @@ def test_a_new_log_says_that_it_was_opened_and_then_what_it_was_given(
     assert records == written
     assert [record.seq for record in records] == [1, 2, 3]
     assert [record.prev for record in records] == [opened.leaf, records[0].leaf, records[1].leaf]
-    assert set(records[0].writer) == {"host", "pid", "instance", "version"}
+    assert set(records[0].writer) == {"host", "pid", "instance", "version", "user", "boot", "clock"}
     assert records[0].writer["pid"] == os.getpid()
     assert {record.log for record in records} == {state.log_id}
 
@@ -65,11 +66,13 @@ def test_closing_leaves_only_the_log(
 ) -> None:
     (record,) = append([entry()])
     assert sorted(path.name for path in state.path.iterdir()) == [
-        "id", "log", "log.lock", "quarantine", "writers"
+        "checkpoint", "id", "log", "log.lock", "log.vkey", "quarantine", "tree.lock", "writers"
     ]  # fmt: skip
     assert list((state.path / "writers").iterdir()) == []
     assert list((state.path / "quarantine").iterdir()) == []
-    assert json.loads((home / "heads" / state.log_id).read_text()) == {"seq": 1, "leaf": record.leaf}
+    known = seen.of(state.log_id)
+    assert known is not None and known.head is not None and known.closed is not None
+    assert (known.head.size, known.checkpoint) == (record.seq + 1, checkpointer.signed(state))
     assert [path.name for path in state.path.rglob("*.jsonl")] == ["seg-00000000000000000000.jsonl"]
 
 
@@ -284,9 +287,10 @@ def test_a_lock_that_is_never_given_back_hangs_nobody(
 def test_an_opening_that_fails_leaves_no_file_open(
     state: StateDirectory, entry: Callable[..., Entry], home: Path
 ) -> None:
-    (home / "heads").mkdir()
-    pin = home / "heads" / state.log_id
-    pin.write_text('{"seq": 5, "leaf": ""}')
+    head = Head(origin_of(state.log_id), 6, bytes(32))
+    signer = Signer(head.origin, bytes(32))
+    seen.remember(state, signer.key, signer.sign(head, 1))
+    pin = home / "seen" / f"{state.log_id}.json"
 
     async def run() -> None:
         log = DurableLog(state)

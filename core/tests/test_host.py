@@ -35,7 +35,7 @@ class Written:
         self.steps: list[tuple[str, str | None, dict[str, Any]]] = []
         self.open = 0
 
-    def step(self, kind: str, body: Any, phase: str | None = None) -> None:
+    def step(self, kind: str, body: Any, phase: str | None = None, kept: object = ()) -> None:
         self.steps.append((kind, phase, dict(body)))
         self.open += 1
 

@@ -62,7 +62,7 @@ class DurableLog:
         return await future
 
     async def close(self) -> None:
-        """Finish what is queued, pin the head, and release every file; what was appended stays."""
+        """Finish what is queued, sign the last records, and release every file; what was appended stays."""
         with self._guard:
             batch = self._gathered.pop(asyncio.get_running_loop(), None)
             worker = self._started() if batch else self._worker

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from licet.errors import AuditUnavailable
 from licet.files import open_plain
-from licet.record import from_json, leaf_hash
+from licet.locks import wait_lock
+from licet.record import Record, from_json, leaf_hash
 from licet.state import StateDirectory
 
 from licet_audit.chain import MAX_LINE, NOTHING, Head, decode
@@ -28,6 +30,7 @@ SEALED = "sealed"
 _NAME = re.compile(r"seg-(\d{20})\.jsonl", re.ASCII)
 _CHUNK = 64 * 1024
 _GROWTH = 2**20  # bytes by others that are read at once
+_PATIENCE = 5.0  # seconds; a reader then looks without the lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +97,34 @@ def listing(state: StateDirectory) -> list[Segment]:
     return sorted(found, key=lambda segment: segment.first)
 
 
-def lines(segment: Segment) -> Iterator[Line]:
-    """The lines of a segment up to the size it was listed with; a line that is too long is cut.
+def snapshot(state: StateDirectory) -> list[Segment]:
+    """The segments and their sizes at one moment between two batches; nothing is written.
+
+    Raises:
+        OSError: the log can't be listed.
+    """
+    try:
+        lock = open_plain(state.path / "log.lock", os.O_RDONLY)
+    except OSError:
+        return listing(state)
+    try:
+        wait_lock(lock, _PATIENCE, shared=True)
+        return listing(state)
+    finally:
+        os.close(lock)
+
+
+def lines(segment: Segment, start: int = 0) -> Iterator[Line]:
+    """The lines of a segment from byte `start`, where one begins, up to the size it was listed with.
+
+    A line that is too long is cut.
 
     Raises:
         OSError: the segment can't be read.
     """
-    offset = 0
+    offset = start
     with os.fdopen(open_plain(segment.path, os.O_RDONLY), "rb", buffering=_CHUNK) as file:
+        file.seek(start)
         while offset < segment.size:
             start = offset
             data = file.readline(min(MAX_LINE, segment.size - offset))
@@ -117,6 +140,21 @@ def lines(segment: Segment) -> Iterator[Line]:
             yield Line(data.removesuffix(b"\n"), start, end.endswith(b"\n"))
 
 
+def record_of(segment: Segment, line: Line) -> Record:
+    """Read one line of a segment.
+
+    Raises:
+        AuditUnavailable: it is no record.
+    """
+    try:
+        return from_json(decode(line.data), leaf_hash(line.data))
+    except ValueError as problem:
+        raise AuditUnavailable(
+            f"the line at byte {line.offset} of `{segment.path}` is no record: {problem}",
+            advice="`licet audit verify` says what else is wrong",
+        ) from None
+
+
 def lines_from(segments: Sequence[Segment], seq: int) -> Iterator[bytes]:
     """The whole lines of an intact log from record `seq` on."""
     following = [segment.first for segment in segments[1:]]
@@ -126,12 +164,6 @@ def lines_from(segments: Sequence[Segment], seq: int) -> Iterator[bytes]:
         for number, line in enumerate(lines(segment), segment.first):
             if number >= seq and line.complete:
                 yield line.data
-
-
-def contains(segments: Sequence[Segment], head: Head) -> bool:
-    """Whether the log has exactly this record at its place."""
-    line = next(lines_from(segments, head.seq), None)
-    return line is not None and leaf_hash(line) == head.leaf
 
 
 def grown_tail(descriptor: int, segment: Segment, size: int, head: Head, log: str) -> Tail | None:

@@ -13,15 +13,13 @@ import contextlib
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Literal
 
 from licet.errors import AuditUnavailable
 from licet.state import StateDirectory
 
 from licet_audit.schedule import Schedule
-
-if TYPE_CHECKING:
-    from licet_audit.checkpointer import Notary
 
 
 class Signing:
@@ -33,8 +31,7 @@ class Signing:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._appended = 0
-        self._ending = False
-        self._notary: Notary | None = None
+        self._end: Literal["close", "leave"] | None = None
         self._told = False
 
     def appended(self, records: int) -> None:
@@ -49,44 +46,42 @@ class Signing:
             self._thread = threading.Thread(target=self._work, name="licet-checkpoints", daemon=True)
             self._thread.start()
 
-    def finish(self) -> None:
-        """Have the rest signed, and end the thread."""
+    def finish(self, *, sound: bool) -> None:
+        """End the thread; of a log that is `sound`, it makes the last checkpoint before."""
         if self._thread is None:
             return
         with self._changed:
-            self._ending = True
+            self._end = "close" if sound else "leave"
             self._changed.notify()
         self._thread.join()
 
     def _work(self) -> None:
-        with contextlib.suppress(Exception):  # imports take their time, best while nothing is due
-            self._make_notary()
-        ending = False
-        while not ending:
-            with self._changed:
-                while not self._ending and (wait := self._schedule.wait(time.monotonic())) > 0:
-                    self._changed.wait(wait)
-                ending = self._ending
-                due = self._schedule.begin(time.monotonic())
-            if due or not ending:
-                self._sign(due)
+        from licet_audit.checkpointer import Notary
 
-    def _sign(self, due: int) -> None:
+        notary = Notary(self._state)
+        with contextlib.suppress(Exception):  # loading takes its time, best while nothing is due
+            notary.prepare()
+        while (due := self._wait()) is not None:
+            self._sign(lambda: notary.checkpoint(renew=not due), due)
+        if self._end == "close":
+            self._sign(notary.close, 0)
+
+    def _wait(self) -> int | None:
+        """Wait until something is due and return for how many records, 0 for a heartbeat; None at the end."""
+        with self._changed:
+            while self._end is None and (seconds := self._schedule.wait(time.monotonic())) > 0:
+                self._changed.wait(seconds)
+            return self._schedule.begin(time.monotonic()) if self._end is None else None
+
+    def _sign(self, sign: Callable[[], object], due: int) -> None:
         try:
-            self._make_notary().checkpoint(renew=not due)
+            sign()
         except Exception as problem:
             with self._changed:
                 self._schedule.failed(due)
             self._tell(problem)
         else:
             self._told = False
-
-    def _make_notary(self) -> Notary:
-        if self._notary is None:
-            from licet_audit.checkpointer import Notary
-
-            self._notary = Notary(self._state)
-        return self._notary
 
     def _tell(self, problem: Exception) -> None:
         if self._told:

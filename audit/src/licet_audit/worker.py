@@ -139,7 +139,7 @@ class Worker:
             for batch, answers in answered:
                 batch.answer(answers)
         with self._turn:
-            self._signing.finish()
+            self._signing.finish(sound=self._writer.sound)
             self._writer.close()
 
     def _next(self) -> tuple[list[Batch], bool]:

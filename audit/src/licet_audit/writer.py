@@ -6,7 +6,7 @@ Rules this module keeps:
 - nothing is returned before it is durable; a batch costs one sync, whatever is in it;
 - the first write or sync that fails is the last: what it may have left is cut off, and the writer refuses
   from then on, because a second sync would claim success for data that the first one lost;
-- it continues only a chain that ends in a record of this log, at or after the head that is pinned outside;
+- it continues only a chain that ends in a record of this log, which continues the checkpoint that was seen;
 - what a dead writer left is recovered before anything new is written, and a failure of this process that
   ended the writer before is recorded.
 """
@@ -15,24 +15,24 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
-import socket
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
 from licet.errors import AuditUnavailable, EntryRefused
 from licet.files import open_plain, sync_directory
 from licet.locks import take_lock, try_lock, unlock
-from licet.plain import plain, plain_body
+from licet.plain import plain
 from licet.record import Entry, Record
 from licet.state import StateDirectory, failures, unavailable
 
-from licet_audit import heads, recovery, segments
+from licet_audit import recovery, seen, segments, tree
 from licet_audit.batch import Answer
 from licet_audit.chain import NOTHING, Head, encode, log_entry
 from licet_audit.files import sync, write_all
+from licet_audit.identity import identity
+from licet_audit.leaves import Snapshot
 from licet_audit.segments import SEALED, Damaged, Segment
+from licet_audit.tiles import LogHashes
 
 _MOVE_ASIDE = "run `licet audit verify`, then move the state directory aside to start a new log"
 
@@ -55,7 +55,6 @@ class ChainWriter:
         self._sealed = True  # the next batch begins a segment
         self._tails_pending = True  # a writer that died may have set a tail aside without recording it
         self._head = NOTHING
-        self._written: Head | None = None
         self._open_runs: dict[str, int] = {}  # run id to its first record
         self._presence: recovery.Writer | None = None
         self._broken: AuditUnavailable | None = None
@@ -108,14 +107,7 @@ class ChainWriter:
         """
         if self.joined:
             return
-        self._identity = plain_body(
-            {
-                "host": socket.gethostname(),
-                "pid": os.getpid(),
-                "instance": secrets.token_hex(8),
-                "version": version("licet-audit"),
-            }
-        )
+        self._identity = identity()
         try:
             with self._faults():
                 self._find_end()
@@ -137,11 +129,7 @@ class ChainWriter:
             return self._append(groups)
 
     def close(self) -> None:
-        """Pin the head and leave; runs that are still open are left for the next writer to close."""
-        if self._written is not None:
-            # The log itself is durable; an older pin only makes `verify` claim less.
-            with contextlib.suppress(AuditUnavailable):
-                heads.pin(self._state.log_id, self._written)
+        """Leave; runs that are still open are left for the next writer to close."""
         presence, self._presence = self._presence, None
         if presence is not None and (self._broken is not None or self._open_runs):
             presence.release()
@@ -149,6 +137,11 @@ class ChainWriter:
             with contextlib.suppress(OSError):
                 presence.remove()
         self.abandon()
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing has failed yet."""
+        return self._broken is None
 
     def abandon(self) -> None:
         """Close all files and touch nothing: a forked child does so with its parent's writer."""
@@ -227,17 +220,27 @@ class ChainWriter:
 
     def _check_pinned_head(self, listed: Sequence[Segment], head: Head) -> None:
         """Refuse, before anything is touched, to continue a log that lost what this user saw of it."""
-        pin = heads.pinned(self._state.log_id)
-        if pin is None or pin == head:
+        known = seen.of(self._state.log_id)
+        if known is None:
+            seen.begin(self._state)
+        if known is None or known.head is None:
             return
-        if pin.seq > head.seq:
+        before, size = known.head, head.seq + 1
+        if before.size > size:
             raise AuditUnavailable(
-                f"the log ends at record #{head.seq}, but record #{pin.seq} was there before",
+                f"the log ends at record #{head.seq}, but record #{before.size - 1} was there before",
                 advice=_MOVE_ASIDE,
             )
-        if not segments.contains(listed, pin):
+        hashes = LogHashes(self._state, Snapshot(tuple(listed), size, sealed=False))
+        try:
+            found = tree.root(hashes, before.size)
+        except LookupError as problem:
             raise AuditUnavailable(
-                f"record #{pin.seq} is not the one that was there before", advice=_MOVE_ASIDE
+                f"the first {before.size} records are gone: {problem}", advice=_MOVE_ASIDE
+            ) from None
+        if found != before.root:
+            raise AuditUnavailable(
+                f"the first {before.size} records are not those that were there before", advice=_MOVE_ASIDE
             )
 
     def _enter(self) -> None:
@@ -309,7 +312,7 @@ class ChainWriter:
             raise
         self._segment = self._segment.resized(self._segment.size + len(data))
         self.written += head.seq - self._head.seq
-        self._head = self._written = head
+        self._head = head
         self._sealed = sealed
 
     def _remember(self, answer: Answer) -> None:

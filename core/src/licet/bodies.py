@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from licet import keeping
 from licet.applying import Hit
 from licet.approval import Authorization
 from licet.backend import Descriptor, Outcome, Termination
@@ -57,6 +58,7 @@ def request(prepared: Prepared) -> dict[str, Any]:
         "requirements": normalized.requirements,
         "changes": normalized.changes,
         "metadata": normalized.metadata,
+        **keeping.left_out(prepared),
         **versions(),
     }
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from licet import bodies, connecting, values
+from licet import bodies, connecting, keeping, values
 from licet.backend import Access, GuestError, Reply, Target, Termination, ToolCall
 from licet.calling import signature_of
 from licet.conclude import why_denied
@@ -149,12 +149,13 @@ class RunHost:
             return Reply(error=GuestError("TypeError", f"{name}() {problem}"))
         began = time.monotonic()
         body = {"sequence": sequence, "tool": name, "call_digest": digest, **bodies.call(decision)}
-        self._trail.step("tool_call", body, phase="before")
+        self._trail.step("tool_call", body, phase="before", kept=keeping.of_call(self._prepared, arguments))
         await self._trail.commit()
         reply, outcome = await self._perform(call, decision)
         made = ToolCallMade(sequence, name, digest, decision.effect, outcome, time.monotonic() - began)
         self.tool_calls.append(made)
-        self._trail.step("tool_call", {"sequence": sequence, "tool": name, "outcome": outcome}, phase="after")
+        body = {"sequence": sequence, "tool": name, "outcome": outcome}
+        self._trail.step("tool_call", body, phase="after", kept=keeping.of_reply(self._prepared, reply))
         await self._trail.commit()
         return reply
 

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from licet import backend as backends
-from licet import bodies, conclude, paths, telemetry
+from licet import bodies, conclude, keeping, paths, telemetry
 from licet import plan as plans
 from licet import state as states
 from licet.approval import authorize
@@ -268,7 +268,7 @@ class Runtime:
 
     async def _recorded(self, prepared: Prepared, trail: Trail) -> ExecutionResult:
         """Record, prove, authorize, seal and execute."""
-        trail.step("request", bodies.request(prepared))
+        trail.step("request", bodies.request(prepared), kept=keeping.of_request(prepared))
         trail.step("decision", bodies.decision(prepared.decision, prepared.stack))
         refusal = conclude.refusal(prepared)
         if refusal is None:
@@ -346,7 +346,7 @@ class Runtime:
         body = bodies.result(
             outcome, protection, output, self._digest, tool_calls=len(calls), accesses=host.accesses
         )
-        trail.step("result", body, phase="after")
+        trail.step("result", body, phase="after", kept=keeping.of_result(prepared, outcome, output))
         unrecorded: AuditUnavailable | None = None
         try:
             await trail.commit()

@@ -21,7 +21,7 @@ from licet import telemetry
 from licet.errors import AuditUnavailable, EntryRefused
 from licet.logbook import Gaps
 from licet.plain import plain_body
-from licet.record import AuditLog, Entry, Kind, Phase, Record
+from licet.record import AuditLog, Entry, Kept, Kind, Phase, Record
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -74,8 +74,13 @@ class Trail:
         if self._span is not None:
             self._span.end()
 
-    def step(self, kind: Kind, body: Mapping[str, Any], *, phase: Phase | None = None) -> None:
-        """Note that a stage is done; its span reaches from the stage before it to now."""
+    def step(
+        self, kind: Kind, body: Mapping[str, Any], *, phase: Phase | None = None, kept: tuple[Kept, ...] = ()
+    ) -> None:
+        """Note that a stage is done; its span reaches from the stage before it to now.
+
+        `kept` is content that becomes durable with the record, beside it.
+        """
         now = time.time_ns()
         entry = Entry(
             kind=kind,
@@ -86,6 +91,7 @@ class Trail:
             phase=phase,
             trace_id=self._trace_id,
             span_id=self._span_id,
+            kept=kept,
         )
         self._noted.append((entry, self._mark_ns, now))
         self._mark_ns = now

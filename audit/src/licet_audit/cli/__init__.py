@@ -6,9 +6,13 @@ import click
 from licet.cli.lazily import LazyGroup
 
 _COMMANDS = {
+    "erase": ("licet_audit.cli.erasing", "erase"),
     "list": ("licet_audit.cli.listing", "list_runs"),
+    "query": ("licet_audit.cli.querying", "query"),
     "show": ("licet_audit.cli.showing", "show_run"),
     "verify": ("licet_audit.cli.verifying", "verify"),
+    "prove": ("licet_audit.cli.proving", "prove"),
+    "export": ("licet_audit.cli.exporting", "export"),
 }
 
 

@@ -8,32 +8,17 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from licet.cli.logs import reader_of
-from licet.workbench.history import bodies
 
 from licet_audit.cli import options
 
 if TYPE_CHECKING:
     from licet.record import AuditReader
 
-
-@dataclass
-class _Run:
-    """One run, gathered from its records."""
-
-    run_id: str
-    seq: int
-    time: str
-    subject: str | None = None
-    effect: str | None = None
-    backend: str | None = None
-    termination: str | None = "unfinished"
-    executed: bool = False
+    from licet_audit.index import RunRow
 
 
 @click.command("list")
@@ -50,48 +35,24 @@ def list_runs(state: str | None, policy: str | None, limit: int, as_json: bool) 
     """List the runs of the log, newest last."""
     from licet.cli.terminal import put_json, put_table
 
-    runs = list(_runs(reader_of(state, policy)))[-limit:]
+    from licet_audit.cli import tables
+
+    runs = _newest(reader_of(state, policy), limit)
     if as_json:
-        put_json([asdict(run) for run in runs])
-        return 0
-    rows = [
-        (
-            f"#{run.seq}",
-            run.time[:19].replace("T", " "),
-            run.run_id,
-            run.subject or "?",
-            run.effect or "?",
-            run.backend or ("?" if run.executed else "-"),
-            run.termination or "?",
-        )
-        for run in runs
-    ]
-    put_table(("audit", "time (UTC)", "run", "for", "decision", "backend", "ended"), rows)
+        put_json([tables.short_json(run) for run in runs])
+    else:
+        put_table(tables.COLUMNS, map(tables.cells, runs))
     return 0
 
 
-def _runs(reader: AuditReader) -> Iterable[_Run]:
-    runs: dict[str, _Run] = {}
-    for record in reader.records():
-        entry = record.entry
-        if not entry.run_id:
-            continue
-        run = runs.setdefault(entry.run_id, _Run(entry.run_id, record.seq, entry.time))
-        run.seq = record.seq
-        _note(run, entry.kind, entry.body)
-    return runs.values()
+def _newest(reader: AuditReader, limit: int) -> list[RunRow]:
+    from licet_audit.index import Wanted
+    from licet_audit.index.rows import gathered
+    from licet_audit.reader import LogReader
 
+    if not isinstance(reader, LogReader):  # another plugin's log, which has no index
+        return gathered(reader.records())[-limit:]
+    from licet_audit.cli.indexes import index_of
 
-def _note(run: _Run, kind: str, body: Mapping[str, Any]) -> None:
-    if kind == "request":
-        subject = body.get("subject")
-        run.subject = bodies.text(subject, "id") if isinstance(subject, dict) else None
-    elif kind == "decision":
-        run.effect = bodies.text(body, "effect")
-    elif kind == "probe" and run.subject is None:  # attacks by themselves, for no run
-        run.effect, run.backend = "probe", bodies.text(body, "backend")
-        run.termination = "unfinished" if "results" not in body else f"{body.get('leaked')} refuted"
-    elif kind == "execution":
-        run.backend, run.executed = bodies.text(body, "backend"), True
-    elif kind == "result":
-        run.termination = bodies.text(body, "termination")
+    with index_of(reader) as index:
+        return list(index.runs(Wanted(newest_first=True, limit=limit)))[::-1]

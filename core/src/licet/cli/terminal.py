@@ -18,6 +18,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, Literal
 
 import click
@@ -77,11 +78,13 @@ def put_json(content: Any) -> None:
     click.echo(json.dumps(content, indent=2, ensure_ascii=True, default=str))
 
 
-def put_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, prose: int = 0) -> None:
+def put_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, prose: int = 0, styles: Sequence[str] = ()
+) -> None:
     """Write a table to stdout: drawn on a terminal, aligned plain text in a pipe.
 
     The last `prose` columns are sentences: a terminal shows as much of each as fits beside the others, and
-    leaves them out where that would say nothing.
+    leaves them out where that would say nothing. `styles` are those of the rows on a terminal, in order.
     """
     from rich.console import Console
     from rich.table import Table
@@ -100,8 +103,8 @@ def put_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, prose: i
             table.add_column(column, no_wrap=True, overflow="ellipsis", width=left // prose)
         else:
             table.add_column(column, overflow="fold")
-    for row in cells:
-        table.add_row(*map(Text, row))
+    for row, style in zip_longest(cells, styles[: len(cells)]):
+        table.add_row(*map(Text, row), style=style if on_terminal else None)
     with console.capture() as captured:
         console.print(table)
     for line in captured.get().splitlines():

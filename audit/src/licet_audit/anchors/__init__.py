@@ -1,0 +1,1 @@
+"""Anchors: checkpoints of the log, seen outside this host."""

@@ -1,0 +1,110 @@
+"""What is recorded of the run itself: its start, what it asked for, how it ended."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from licet.record_schema.parts import Decided, Hash, Levels, Opened, Part, Verdict
+
+
+class Execution(Part):
+    """What is about to run, and what the sandbox claims."""
+
+    backend: str
+    version: str
+    plan_digest: str
+    isolation: str
+    contract: str
+    claimed: Levels
+    opened: Opened
+
+
+class CallBefore(Decided):
+    """A call that the code makes, decided before it has an effect."""
+
+    sequence: int
+    tool: str
+    call_digest: str
+    """Over the plan's digest, the sequence, the tool and its arguments, under the host's key."""
+    verdict: Verdict
+
+
+class CallAfter(Part):
+    """How a call ended."""
+
+    sequence: int
+    tool: str
+    outcome: str
+    """`returned`, `raised`, `denied` or `unknown tool`."""
+    result_digest: str | None = None
+    """Of what it returned, under the host's key."""
+
+
+class Access(Part):
+    """A file or a connection that the code asked for while it ran."""
+
+    action: Literal["read", "write", "network"]
+    target: str
+    allowed: bool
+
+
+class Failure(Part):
+    """The exception that ended the code."""
+
+    type: str
+    line: int | None
+
+
+class Usage(Part):
+    """What a run used; null where the backend can't tell."""
+
+    wall_time: str
+    cpu_time: str | None
+    peak_memory: int | None
+    bytes_written: int | None
+
+
+class Result(Part):
+    """How a run that was executed ended."""
+
+    termination: str
+    success: bool
+    exit_code: int | None
+    error: Failure | None
+    usage: Usage
+    stdout_bytes: int
+    stderr_bytes: int
+    stdout_truncated: bool
+    stderr_truncated: bool
+    digests: dict[str, Hash]
+    """HMAC-SHA256 of output and value under the host's key."""
+    configured: dict[str, str]
+    """What was set for this run, by control."""
+    observed: dict[str, str]
+    """What was read back of it, by control."""
+    unknown: list[str]
+    """Required controls of which nothing was seen in this run."""
+    tool_calls: int
+    accesses: int
+
+
+class Refused(Part):
+    """A run that ended before anything ran."""
+
+    termination: str
+    success: Literal[False]
+    detail: str
+    executed: Literal[False]
+
+
+class Lost(Part):
+    """A run whose process died: written by whoever opened the log next."""
+
+    termination: Literal["unknown"]
+    success: Literal[False]
+    recovered: Literal[True]
+    instance: str
+    """The writer that died."""
+    execution_seq: int
+    unknown_effects: list[dict[str, Any]]
+    """Calls that had begun, each of which may have taken effect or not."""

@@ -1,0 +1,183 @@
+"""Every record that is written is what the schema and its page say."""
+
+import asyncio
+import importlib.util
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jsonschema
+import pytest
+from licet import Runtime
+from licet.backend import (
+    Access,
+    Descriptor,
+    Host,
+    Language,
+    Outcome,
+    Sandbox,
+    Termination,
+    ToolCall,
+)
+from licet.contract import Control, Enforcement, Level, SandboxEnforcementContract
+from licet.plan import ExecutionPlan
+from licet.record import Entry, MemoryLog, Record
+from licet.record_schema import BODIES, Envelope
+from licet.state import open_state
+from licet_audit.events import EVENTS
+from licet_audit.log import DurableLog
+from licet_audit.reader import LogReader
+
+ROOT = Path(__file__).parents[2]
+POLICY = """
+licet: 1
+allow: [read ./data, tool pay, run]
+deny: [read ./data/secret]
+sandbox: {evidence: declared}
+rules:
+  - id: large
+    deny: tool pay
+    if: args.amount > 100
+  - id: small
+    limits: {stdout: 64KiB}
+    if: {tenant: somebody}
+"""
+
+
+def _generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("records", ROOT / "docs" / "records.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Asker:
+    """A backend that opens all there is, and asks for a file and two calls."""
+
+    def describe(self) -> Descriptor:
+        claim = Enforcement(Level.enforced, "kernel", "a test")
+        contract = SandboxEnforcementContract(**{control.value: claim for control in Control})
+        opens = frozenset({"read", "write", "network", "shell", "tool"})
+        return Descriptor("asker", "1", contract, Language("Asker"), opens)  # type: ignore[arg-type]
+
+    async def open(self, plan: ExecutionPlan, host: Host) -> Sandbox:
+        return self
+
+    async def run(self, plan: ExecutionPlan, host: Host) -> Outcome:
+        await host.access(Access("read", str(Path(plan.workdir) / "data" / "a")))
+        await host.call(ToolCall("pay", (), {"amount": 5}, 1))
+        await host.call(ToolCall("pay", (), {"amount": 500}, 1))
+        return Outcome(Termination.exited, exit_code=0)
+
+    async def close(self) -> None:
+        return
+
+
+def pay(amount: int) -> int:
+    return amount
+
+
+def _ran(folder: Path) -> Iterator[Record]:
+    (folder / "data").mkdir()
+    (folder / "p.yaml").write_text(POLICY)
+    log = MemoryLog()
+    with Runtime(folder / "p.yaml", log=log, backends=[Asker()], managed=folder / "none") as runtime:
+        assert runtime.run_sync("pay(5)", tools={"pay": pay}, workdir=folder).success
+        runtime.run_sync("import os; os.system('id')")
+        runtime.run_sync("1 +")
+        runtime.run_sync("1", subject={"id": "a", "properties": {"x": 1.5}}, limits={"wall_time": 1e9})
+    with Runtime(log=log, managed=folder / "none") as runtime:
+        assert runtime.run_sync("1/0").error is not None
+    yield from log.records()
+
+
+def _of_the_log(folder: Path) -> Iterator[Record]:
+    """A log whose writer died in the middle of a run and of a line, and that was gone on with."""
+    state = open_state(folder / "state")
+
+    async def write(*entries: Entry) -> DurableLog:
+        log = DurableLog(state, segment_bytes=900)
+        await log.append(entries)
+        return log
+
+    def entry(kind: Any, phase: Any = None, **body: object) -> Entry:
+        return Entry(kind, "R", body, "2026-11-29T17:00:00.000000000Z", 1, phase=phase)
+
+    pid = _forked(lambda: asyncio.run(write(entry("execution", "before", backend="x"))))
+    assert pid
+    with sorted((state.path / "log").iterdir())[-1].open("ab") as file:
+        file.write(b'{"torn')
+    log = asyncio.run(write(Entry("log", "", {"event": "gap", "missing": 3}, "2026-11-29T17:00:00.0Z", 1)))
+    asyncio.run(log.close())
+    for record in LogReader(state).records():
+        if record.entry.kind == "log" or "recovered" in record.entry.body:
+            yield record
+
+
+def _forked(work: Any) -> int:
+    import os
+
+    pid = os.fork()
+    if pid == 0:
+        work()
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return pid
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
+    folder = tmp_path_factory.mktemp("records")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder / "xdg"))
+        patch.chdir(folder)
+        return [*_ran(folder), *_of_the_log(folder)]
+
+
+def test_every_kind_is_written_as_its_model_says(records: list[Record]) -> None:
+    met = set()
+    for record in records:
+        Envelope.model_validate(record.as_json() if record.log != "memory" else _with_writer(record))
+        entry = record.entry
+        models = EVENTS if entry.kind == "log" else BODIES[entry.kind, entry.phase]
+        fitting = [model for model in models if _fits(model, entry.body)]
+        assert len(fitting) == 1, (entry.kind, entry.phase, entry.body)
+        met.add(fitting[0].__name__)
+    every = {model.__name__ for models in BODIES.values() for model in models}
+    assert every - met == set()
+
+
+def test_the_json_schema_takes_every_record_and_no_other(records: list[Record]) -> None:
+    schema = json.loads((ROOT / "docs" / "reference" / "record.schema.json").read_text("utf-8"))
+    validator = jsonschema.Draft202012Validator(schema)
+    for record in records:
+        content = record.as_json() if record.log != "memory" else _with_writer(record)
+        content = json.loads(json.dumps(content))
+        validator.validate(content)
+        assert not validator.is_valid({**content, "kind": "other"})
+        assert not validator.is_valid({**content, "body": {**content["body"], "unheard": 1}})
+
+
+@pytest.mark.parametrize(("file", "text"), [("PAGE", "page"), ("SCHEMA", "schema")])
+def test_page_and_schema_are_those_of_the_code(file: str, text: str) -> None:
+    generator = _generator()
+    assert getattr(generator, file).read_text("utf-8") == getattr(generator, text)(), (
+        "run `uv run python docs/records.py`"
+    )
+
+
+def _with_writer(record: Record) -> dict[str, Any]:
+    """A record of a log in memory, with the writer that a durable one would name."""
+    writer = {"host": "h", "pid": 1, "instance": "i", "version": "1"}
+    return {**record.as_json(), "writer": writer}
+
+
+def _fits(model: Any, body: Any) -> bool:
+    try:
+        model.model_validate(json.loads(json.dumps(body)))
+    except ValueError:
+        return False
+    return True
