@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from licet.errors import AuditUnavailable
 from licet.record import Entry, Kept, Record
@@ -21,8 +21,7 @@ from licet.record import Entry, Kept, Record
 Answer = tuple[Record, ...] | AuditUnavailable
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One append, and the future that its caller awaits."""
 
     entries: tuple[Entry, ...]
@@ -45,6 +44,7 @@ class Batch:
         self.loop = loop
         self.calls: list[Call] = []
         self.size = 0  # entries
+        self.keeps = False  # some of them keep content
         self.timer: asyncio.TimerHandle | None = None
         self._unclaimed = threading.Lock()
 
@@ -53,7 +53,12 @@ class Batch:
         call = Call(tuple(entries), self.loop.create_future())
         self.calls.append(call)
         self.size += len(call.entries)
+        self.keeps = self.keeps or any(entry.kept for entry in call.entries)
         return call.future
+
+    def groups(self) -> Iterator[Sequence[Entry]]:
+        """The entries of each append."""
+        return (call.entries for call in self.calls)
 
     def kept(self) -> list[Kept]:
         """All content that its entries keep."""

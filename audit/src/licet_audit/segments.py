@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -166,25 +166,22 @@ def lines_from(segments: Sequence[Segment], seq: int) -> Iterator[bytes]:
                 yield line.data
 
 
-def grown_tail(descriptor: int, segment: Segment, size: int, head: Head, log: str) -> Tail | None:
-    """The end of an open segment that ended in `head` and has grown to `size` since.
+def grown_head(descriptor: int, segment: Segment, size: int, head: Head) -> Head | None:
+    """The last record of an open segment that ended in `head` and has grown to `size` since.
 
-    None if it is not plainly whole records that follow, or they are many: `find_tail` takes the closer look.
+    All writers wait for this, so nothing is parsed. None unless it is plain that other writers added whole
+    records which follow `head` and don't seal the segment; `find_tail` takes the closer look.
     """
-    if size - segment.size > _GROWTH:
+    grown = size - segment.size
+    data = _read_at(descriptor, min(grown, _GROWTH), segment.size)
+    if len(data) < grown or not data.endswith(b"}}\n"):
         return None
-    data = _read_at(descriptor, size - segment.size, segment.size)
-    *_, line, rest = [b"", *data.rsplit(b"\n", 2)]
-    if len(data) < size - segment.size or rest:
+    seq, line = head.seq + data.count(b"\n"), data[data.rfind(b"\n", 0, -1) + 1 : -1]
+    follows = data.find(b'"prev":"%b"' % head.leaf.encode("ascii"), 0, data.index(b"\n")) > 0
+    # quotes in texts are escaped, so these are fields; as many lines as numbers means that none is missing
+    if not follows or b'"seq":%d,' % seq not in line or b'"kind":"log"' in line or line[:9] != b'{"body":{':
         return None
-    try:
-        content = _record_of(line, segment, log)
-    except Damaged:
-        return None
-    # As many records as lines follow `head`, or somebody wrote who is no writer of ours.
-    if content["seq"] != head.seq + data.count(b"\n") or head.leaf.encode() not in data:
-        return None
-    return Tail(Head(content["seq"], leaf_hash(line)), _is_seal(content), size)
+    return Head(seq, leaf_hash(line))
 
 
 def find_tail(segments: Sequence[Segment], log: str) -> Tail:
@@ -228,11 +225,8 @@ def read_tail(descriptor: int, segment: Segment, log: str) -> Tail | None:
         return None
     line = whole.rpartition(b"\n")[2]
     content = _record_of(line, segment, log)
-    return Tail(Head(content["seq"], leaf_hash(line)), _is_seal(content), start + len(whole) + 1)
-
-
-def _is_seal(content: Mapping[str, Any]) -> bool:
-    return bool(content["kind"] == "log" and content["body"].get("event") == SEALED)
+    sealed = content["kind"] == "log" and content["body"].get("event") == SEALED
+    return Tail(Head(content["seq"], leaf_hash(line)), sealed, start + len(whole) + 1)
 
 
 def _read_at(descriptor: int, size: int, offset: int) -> bytes:

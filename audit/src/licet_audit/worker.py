@@ -12,11 +12,10 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 from licet.errors import AuditUnavailable
@@ -26,7 +25,7 @@ from licet_audit import contents
 from licet_audit.batch import Answer, Batch
 from licet_audit.pace import Pace
 from licet_audit.signing import Signing
-from licet_audit.writer import ChainWriter
+from licet_audit.writer import ChainWriter, Drafted
 
 PATIENCE = 30.0  # seconds that others may hold the lock, a long recovery included
 _SMALL = 128  # entries that are written in place at most
@@ -92,7 +91,7 @@ class Worker:
 
     def _write_here(self, batch: Batch) -> bool:
         """Write in the thread of the caller if that is quick; False if it is for the other thread."""
-        if self._waiting or batch.size > _SMALL or not self._pace.quick or batch.kept():
+        if self._waiting or batch.size > _SMALL or batch.keeps or not self._pace.quick:
             return False
         if not self._turn.acquire(blocking=False):
             return False
@@ -100,11 +99,13 @@ class Worker:
             if not self._writer.joined or not self._writer.try_lock():
                 return False
             try:
-                ((_, answers),) = self._write([batch])
+                ((_, answers),) = self._write([batch], self._writer.draft(batch.groups()))
             finally:
                 self._writer.unlock()
         except AuditUnavailable as problem:
             answers = batch.refusals(problem)
+        except OSError:  # of the lock: the thread will say so
+            return False
         except BaseException:
             batch.settle(batch.refusals(AuditUnavailable("the log was interrupted while it wrote")))
             raise
@@ -154,48 +155,47 @@ class Worker:
 
     def _serve(self, batches: Sequence[Batch]) -> list[_Answered]:
         """Write batches as one; batches that were refused while they waited are left out."""
-        refused = [one for batch in batches if (one := self._store_content(batch))]
+        answered = [one for batch in batches if batch.keeps and (one := self._store_content(batch))]
         claimed = list[Batch]()
         try:
-            with self._locked():
+            self._writer.prepare()
+            drafts = {batch: self._writer.draft(batch.groups()) for batch in batches}
+            self._take_lock()
+            try:
                 claimed = [batch for batch in batches if batch.claim()]
                 if claimed:
                     self._writer.join()
-                    return [*refused, *self._write(claimed)]
-                return refused
+                    answered += self._write(claimed, [one for batch in claimed for one in drafts[batch]])
+            finally:
+                self._writer.unlock()
         except AuditUnavailable as problem:
             claimed += [batch for batch in batches if batch.claim()]
-            return [*refused, *((batch, batch.refusals(problem)) for batch in claimed)]
+            answered += [(batch, batch.refusals(problem)) for batch in claimed]
+        return answered
 
     def _store_content(self, batch: Batch) -> _Answered | None:
         """Make content durable before the record that names it; claim and refuse the batch if that fails."""
-        kept = batch.kept()
         try:
-            if kept:
-                contents.store(self._state, kept)
+            contents.store(self._state, batch.kept())
         except OSError as problem:
             failure = unavailable(problem, self._state.path / "content")
             return (batch, batch.refusals(failure)) if batch.claim() else None
         return None
 
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Hold the lock of the log, however long it takes to get it."""
-        self._writer.prepare()
+    def _take_lock(self) -> None:
+        """Take the lock of the log, however long others hold it."""
         self._locking_since = time.monotonic()
         try:
             self._writer.lock()
+        except OSError as problem:
+            raise unavailable(problem, self._state.path) from problem
         finally:
             self._locking_since = None
-        try:
-            yield
-        finally:
-            self._writer.unlock()
 
-    def _write(self, batches: Sequence[Batch]) -> list[_Answered]:
-        """Write batches as one; turn and lock are held."""
+    def _write(self, batches: Sequence[Batch], groups: Sequence[Drafted]) -> list[_Answered]:
+        """Write the groups of batches as one; turn and lock are held."""
         began, before = time.monotonic(), self._writer.written
-        answers = iter(self._writer.write([call.entries for batch in batches for call in batch.calls]))
+        answers = iter(self._writer.write(groups))
         if self._writer.written > before:
             self._pace.wrote(time.monotonic() - began)
         self._signing.appended(self._writer.written)

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from licet.errors import AuditUnavailable, EntryRefused
 from licet.files import open_plain, sync_directory
@@ -27,7 +26,7 @@ from licet.state import StateDirectory, failures, unavailable
 
 from licet_audit import recovery, seen, segments, tree
 from licet_audit.batch import Answer
-from licet_audit.chain import NOTHING, Head, encode, log_entry
+from licet_audit.chain import NOTHING, Draft, Head, Spelling, log_entry
 from licet_audit.files import sync, write_all
 from licet_audit.identity import identity
 from licet_audit.leaves import Snapshot
@@ -35,6 +34,9 @@ from licet_audit.segments import SEALED, Damaged, Segment
 from licet_audit.tiles import LogHashes
 
 _MOVE_ASIDE = "run `licet audit verify`, then move the state directory aside to start a new log"
+
+Drafted = list[Draft] | EntryRefused
+"""The entries of one append, or why they can't be recorded."""
 
 _failed: dict[str, str] = {}
 """Why this process gave up writing to a log, by its id, until the log has recorded that."""
@@ -48,7 +50,7 @@ class ChainWriter:
         self._segment_bytes = segment_bytes
         self.joined = False
         self.written = 0  # records
-        self._identity: Mapping[str, Any] = {}
+        self._spelling = Spelling(state.log_id, {})
         self._lock = -1
         self._file = -1
         self._segment = Segment(segments.segment_path(state, 0), 0, 0)
@@ -75,24 +77,23 @@ class ChainWriter:
                     folder.mkdir(mode=0o700, exist_ok=True)
                     sync_directory(self._state.path)
             self._lock = open_plain(self._state.path / "log.lock", os.O_RDWR | os.O_CREAT)
+        self._spelling = Spelling(self._state.log_id, identity())
 
     def lock(self) -> None:
         """Take the lock of the log, however long others hold it.
 
         Raises:
-            AuditUnavailable: the file system can't lock.
+            OSError: the file system can't lock.
         """
-        with failures(self._state.path):
-            take_lock(self._lock)
+        take_lock(self._lock)
 
     def try_lock(self) -> bool:
         """Take the lock of the log if it is free.
 
         Raises:
-            AuditUnavailable: the file system can't lock.
+            OSError: the file system can't lock.
         """
-        with failures(self._state.path):
-            return try_lock(self._lock)
+        return try_lock(self._lock)
 
     def unlock(self) -> None:
         """Give the lock back; a writer that left has none."""
@@ -107,26 +108,30 @@ class ChainWriter:
         """
         if self.joined:
             return
-        self._identity = identity()
         try:
-            with self._faults():
-                self._find_end()
-                self._enter()
-        except BaseException:
+            self._find_end()
+            self._enter()
+        except BaseException as problem:
             self.abandon()
-            raise
+            raise self._failure(problem) from problem
         self.joined = True
 
-    def write(self, groups: Sequence[Sequence[Entry]]) -> list[Answer]:
+    def draft(self, groups: Iterable[Sequence[Entry]]) -> list[Drafted]:
+        """Spell groups of entries as far as that goes before the lock is held; a group is refused alone."""
+        return [self._draft(group) for group in groups]
+
+    def write(self, groups: Sequence[Drafted]) -> list[Answer]:
         """Append all groups as one durable batch; answer each with its records, or why it has none.
 
         Raises:
             AuditUnavailable: nothing of the batch is known to be durable.
         """
         self._require_sound()
-        with self._faults():
+        try:
             self._find_end()
             return self._append(groups)
+        except BaseException as problem:
+            raise self._failure(problem) from problem
 
     def close(self) -> None:
         """Leave; runs that are still open are left for the next writer to close."""
@@ -165,24 +170,17 @@ class ChainWriter:
         if self._broken is not None:
             raise AuditUnavailable(self._broken.message, advice=self._broken.advice)
 
-    @contextlib.contextmanager
-    def _faults(self) -> Iterator[None]:
-        """Say what the file system refuses; give up after a fault of ours, or when interrupted.
+    def _failure(self, problem: BaseException) -> BaseException:
+        """What to raise for a problem; a fault of ours, or an interruption, is the end of this writer.
 
-        Such an end leaves a state that nobody thought of, and must leave nobody waiting.
+        It leaves a state that nobody thought of, and must leave nobody waiting.
         """
-        try:
-            yield
-        except AuditUnavailable:
-            raise
-        except OSError as problem:
-            raise unavailable(problem, self._state.path) from problem
-        except BaseException as problem:
-            what = f"the log failed: {type(problem).__name__}: {problem}"
-            failure = self._give_up(AuditUnavailable(what))
-            if isinstance(problem, Exception):
-                raise failure from problem
-            raise
+        if isinstance(problem, AuditUnavailable):
+            return problem
+        if isinstance(problem, OSError):
+            return unavailable(problem, self._state.path)
+        failure = self._give_up(AuditUnavailable(f"the log failed: {type(problem).__name__}: {problem}"))
+        return failure if isinstance(problem, Exception) else problem
 
     def _find_end(self) -> None:
         """Look at what other writers did since; set a torn tail aside."""
@@ -212,10 +210,10 @@ class ChainWriter:
         """Move the end to where others wrote to, if they left this segment open and whole."""
         if size == self._segment.size:
             return True
-        tail = segments.grown_tail(self._file, self._segment, size, self._head, self._state.log_id)
-        if tail is None or tail.sealed:
+        head = segments.grown_head(self._file, self._segment, size, self._head)
+        if head is None:
             return False
-        self._head, self._segment = tail.head, self._segment.resized(size)
+        self._head, self._segment = head, self._segment.resized(size)
         return True
 
     def _check_pinned_head(self, listed: Sequence[Segment], head: Head) -> None:
@@ -246,29 +244,37 @@ class ChainWriter:
     def _enter(self) -> None:
         """Become a writer of this log, and say what became of those who died."""
         with recovery.dead_writers(self._state) as dead:
-            self._presence = recovery.announce(self._state, self._identity["instance"], self._head.seq + 1)
+            self._presence = recovery.announce(
+                self._state, self._spelling.writer["instance"], self._head.seq + 1
+            )
             entries = [log_entry("opened", log=self._state.log_id)] if self._head == NOTHING else []
             reason = _failed.get(self._state.log_id)
             entries += [log_entry("reopened", reason=plain(reason))] if reason is not None else []
             entries += recovery.unknown_results(segments.listing(self._state), dead)
             if entries:
-                self._append([entries])
+                self._append(self.draft([entries]))
             _failed.pop(self._state.log_id, None)
 
-    def _append(self, groups: Sequence[Sequence[Entry]]) -> list[Answer]:
+    def _draft(self, group: Sequence[Entry]) -> Drafted:
+        try:
+            return [self._spelling.draft(entry) for entry in group]
+        except ValueError as problem:
+            return EntryRefused(f"an entry can't be recorded: {problem}")
+
+    def _append(self, groups: Sequence[Drafted]) -> list[Answer]:
         """Write one batch; the lock is held and the end of the chain is known."""
         tails = recovery.pending_tails(self._state) if self._tails_pending else {}
-        head, data, answers = self._head, bytearray(), list[Answer]()
-        for group in [tuple(tails.values()), *groups] if tails else groups:
-            try:
-                records, lines, head = self._encode(group, head)
-            except ValueError as problem:
-                answers.append(EntryRefused(f"an entry can't be recorded: {problem}"))
+        if tails:
+            groups = [*self.draft([tuple(tails.values())]), *groups]
+        head, lines, answers = self._head, list[bytes](), list[Answer]()
+        for group in groups:
+            if isinstance(group, EntryRefused):
+                answers.append(group)
             else:
-                data += lines
+                records, head = self._seat(group, head, lines)
                 answers.append(records)
-        if data:
-            self._commit(data, head)
+        if lines:
+            self._commit(lines, head)
             if self._tails_pending:
                 with contextlib.suppress(OSError):  # the batch is durable; at worst a tail is recorded twice
                     recovery.mark_recorded(tails)
@@ -277,28 +283,30 @@ class ChainWriter:
             self._remember(answer)
         return answers[1:] if tails else answers
 
-    def _encode(self, group: Sequence[Entry], head: Head) -> tuple[tuple[Record, ...], bytearray, Head]:
-        """Make `group` the records after `head`; return them, their lines, and the last of them as head."""
-        records, lines, seq, prev = list[Record](), bytearray(), head.seq, head.leaf
-        for seq, entry in enumerate(group, head.seq + 1):
-            record, line = encode(entry, log=self._state.log_id, seq=seq, prev=prev, writer=self._identity)
-            prev = record.leaf
-            records.append(record)
-            lines += line
-        return tuple(records), lines, Head(seq, prev)
+    def _seat(
+        self, group: Sequence[Draft], head: Head, lines: list[bytes]
+    ) -> tuple[tuple[Record, ...], Head]:
+        """Make `group` the records after `head` and add their lines; return them, and the last as head."""
+        records, seq, prev = list[Record](), head.seq, head.leaf
+        for seq, draft in enumerate(group, head.seq + 1):
+            line, leaf = draft.seat(seq, prev)
+            records.append(self._spelling.record(draft, seq, prev, leaf))
+            lines.append(line)
+            prev = leaf
+        return tuple(records), Head(seq, prev)
 
-    def _commit(self, data: bytearray, head: Head) -> None:
-        """Make `data`, which ends at `head`, the durable continuation of the log."""
+    def _commit(self, lines: list[bytes], head: Head) -> None:
+        """Make `lines`, which end at `head`, the durable continuation of the log."""
         fresh = self._sealed
         if fresh:
             first = Segment(segments.segment_path(self._state, self._head.seq + 1), self._head.seq + 1, 0)
             self._switch_to(first, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL)
             if self._presence is not None:
                 self._presence.advance(min(self._open_runs.values(), default=first.first))
-        sealed = self._segment.size + len(data) >= self._segment_bytes
+        sealed = self._segment.size + sum(map(len, lines)) >= self._segment_bytes
         if sealed:
-            _, line, head = self._encode([log_entry(SEALED)], head)
-            data += line
+            _, head = self._seat([self._spelling.draft(log_entry(SEALED))], head, lines)
+        data = b"".join(lines)
         try:
             write_all(self._file, data)
             sync(self._file)
