@@ -129,6 +129,19 @@ def test_what_other_processes_signed_is_continued(
     assert complete(state, head_of(found).size)
 
 
+def test_what_others_signed_and_made_durable_is_not_synced_again(
+    state: StateDirectory, log: list[bytes], append: Append, entry: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notary = Notary(state)
+    notary.checkpoint()
+    append([entry(n=n) for n in range(600)])  # closing the log signs it
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    monkeypatch.setattr(checkpointer, "sync", synced.append)
+    assert head_of(notary.checkpoint()).size == 610
+    assert synced == []
+
+
 def test_a_checkpoint_is_kept_wherever_a_segment_ends(
     state: StateDirectory, append: Append, entry: Make
 ) -> None:

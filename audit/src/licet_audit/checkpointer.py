@@ -223,14 +223,14 @@ class Notary:
             )
         if not snapshot.size:
             raise AuditUnavailable("the log holds no record yet")
-        earliest = known[0].head.size if known else 0
+        earliest, durable = (known[0].head.size, known[-1].head.size) if known else (0, 0)
         ends = [end for end in snapshot.ends if end > earliest]
         try:
             grown = self._resume(snapshot, earliest)
             for size in sorted(
                 {*(one.head.size for one in known if one != self._newest), *ends, snapshot.size}
             ):
-                self._grow_to(grown, size, snapshot)
+                self._grow_to(grown, size, snapshot, durable)
                 head = Head(signer.key.name, size, grown.root())
                 _compare(head, known)
                 if size in ends:
@@ -251,10 +251,10 @@ class Notary:
             return GrowingTree()
         return GrowingTree.at(LogHashes(self._state, snapshot), size)
 
-    def _grow_to(self, grown: GrowingTree, size: int, snapshot: Snapshot) -> None:
+    def _grow_to(self, grown: GrowingTree, size: int, snapshot: Snapshot, durable: int) -> None:
         if grown.size == size:
             return
-        for segment in snapshot.holding(grown.size, size):
+        for segment in snapshot.holding(max(grown.size, durable), size):
             # A writer that was killed before its sync may have left whole lines.
             descriptor = open_plain(segment.path, os.O_RDWR)
             try:

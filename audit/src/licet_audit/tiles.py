@@ -86,16 +86,23 @@ def write_tiles(state: StateDirectory, tiles: Mapping[Tile, bytes]) -> None:
         AuditUnavailable: another tile is in the place of one of them.
         OSError: they can't be written.
     """
-    files = {tile.path(state): data for tile, data in tiles.items()}
-    for folder in {path.parent for path in files}:
-        make_folder(folder)
-        drop_drafts(folder)
-    for path in create_each(files):
-        if read_plain(path, WIDTH * HASH + 1) != files[path]:
+    missing = {}
+    for tile, data in tiles.items():
+        path = tile.path(state)
+        try:
+            found = read_plain(path, WIDTH * HASH + 1)
+        except FileNotFoundError:
+            missing[path] = data
+            continue
+        if found != data:
             raise AuditUnavailable(
                 f"`{path}` is not the tile that the records make",
                 advice="run `licet audit verify`; a tile that is moved aside is made again from the records",
             )
+    for folder in {path.parent for path in missing}:
+        make_folder(folder)
+        drop_drafts(folder)
+    create_each(missing)
     for tile in tiles:
         if tile.level > 0:
             _drop_narrower(state, tile)
