@@ -1,5 +1,6 @@
 """Checkpoints: what they sign, what they refuse, and that no kill and no other process breaks them."""
 
+import errno
 import os
 import random
 import shutil
@@ -140,6 +141,27 @@ def test_what_others_signed_and_made_durable_is_not_synced_again(
     monkeypatch.setattr(checkpointer, "sync", synced.append)
     assert head_of(notary.checkpoint()).size == 610
     assert synced == []
+
+
+def test_lines_that_could_not_be_synced_are_never_signed(
+    state: StateDirectory, log: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notary = Notary(state)
+    line = (state.path / "log" / f"seg-{0:020d}.jsonl").read_bytes().splitlines()[-1]
+    with (state.path / "log" / f"seg-{0:020d}.jsonl").open("ab") as file:  # as a writer that was killed
+        file.write(line.replace(b'"seq":9', b'"seq":10') + b"\n")
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpointer, "sync", fail)
+        with pytest.raises(AuditUnavailable, match=r"reported an error$"):
+            notary.checkpoint()
+    with pytest.raises(AuditUnavailable, match=r"^nothing is signed after a failure: .* reported an error$"):
+        notary.checkpoint()
+    assert head_of(signed(state)).size == 10
+    assert head_of(Notary(state).checkpoint()).size == 11
 
 
 def test_a_checkpoint_is_kept_wherever_a_segment_ends(

@@ -5,6 +5,7 @@ Rules this module keeps:
 - what is signed is durable: whole lines, listed between two batches, and synced before they are hashed;
 - a checkpoint continues every one that this host knows of the log, or it is not made: each root that was
   signed or seen is computed again from tiles and lines and compared;
+- the first sync of lines that fails is the last: a second one would claim success for what that one lost;
 - tiles are durable before the checkpoint that covers them; a process that is killed leaves the old checkpoint
   or the new one, and the next process goes on from there;
 - the time of a checkpoint never runs backwards: where the clock was set back, it stands still until the clock
@@ -27,7 +28,7 @@ from licet import files
 from licet.errors import AuditUnavailable
 from licet.files import create_once, make_folder, open_plain, read_plain
 from licet.locks import wait_lock
-from licet.state import StateDirectory, failures, trusted
+from licet.state import StateDirectory, failures, trusted, unavailable
 
 from licet_audit import keys, notes, seen, segments
 from licet_audit.files import sync
@@ -128,6 +129,7 @@ class Notary:
         self._signer: Signer | None = None
         self._tree: GrowingTree | None = None
         self._newest: _Known | None = None
+        self._lost: AuditUnavailable | None = None
 
     def prepare(self) -> None:
         """Load key and library now (some 10 ms), in a moment when nobody waits for it.
@@ -176,6 +178,10 @@ class Notary:
                 return newest.note
 
     def _ready(self) -> Signer:
+        if self._lost is not None:
+            raise AuditUnavailable(
+                f"nothing is signed after a failure: {self._lost}", advice=self._lost.advice
+            )
         if self._signer is None:
             if trusted(self._state.path) != self._state:
                 raise AuditUnavailable(
@@ -259,6 +265,9 @@ class Notary:
             descriptor = open_plain(segment.path, os.O_RDWR)
             try:
                 sync(descriptor)
+            except OSError as problem:
+                self._lost = unavailable(problem, segment.path)
+                raise
             finally:
                 os.close(descriptor)
         leaves = snapshot.leaves(grown.size, size)
