@@ -22,7 +22,7 @@ from licet_audit.leaves import Snapshot
 from licet_audit.notes import Head, Note
 from licet_audit.reader import LogReader
 from licet_audit.segments import listing
-from licet_audit.tiles import GrowingTree, LogHashes, complete, read_tile
+from licet_audit.tiles import GrowingTree, LogHashes, Tile, complete, read_tile
 from slow_tree import slow_path, slow_root
 
 Append = Callable[..., list[Record]]
@@ -162,6 +162,29 @@ def test_lines_that_could_not_be_synced_are_never_signed(
         notary.checkpoint()
     assert head_of(signed(state)).size == 10
     assert head_of(Notary(state).checkpoint()).size == 11
+
+
+def test_after_a_failure_nothing_is_taken_for_proved(
+    state: StateDirectory, append: Append, entry: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append([entry(n=n) for n in range(600)])
+    notary = Notary(state)
+    notary.checkpoint()
+
+    def fail(path: Path, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, "full", str(path))
+
+    append([entry()])  # closing the log signs it
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpointer, "write_tiles", fail)
+        with pytest.raises(AuditUnavailable, match=r"is full$"):
+            notary.checkpoint()
+    tile = Tile(1, 0, 2).path(state)
+    tile.write_bytes(bytes(32) + tile.read_bytes()[32:])
+    with pytest.raises(AuditUnavailable, match=r"^the first 601 records .* this process saw last says"):
+        notary.checkpoint()
+    tile.unlink()
+    assert notary.checkpoint() == signed(state)
 
 
 def test_a_checkpoint_is_kept_wherever_a_segment_ends(

@@ -233,9 +233,7 @@ class Notary:
         ends = [end for end in snapshot.ends if end > earliest]
         try:
             grown = self._resume(snapshot, earliest)
-            for size in sorted(
-                {*(one.head.size for one in known if one != self._newest), *ends, snapshot.size}
-            ):
+            for size in sorted({*(one.head.size for one in known), *ends, snapshot.size}):
                 self._grow_to(grown, size, snapshot, durable)
                 head = Head(signer.key.name, size, grown.root())
                 _compare(head, known)
