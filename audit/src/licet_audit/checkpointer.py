@@ -232,7 +232,7 @@ class Notary:
         earliest, durable = (known[0].head.size, known[-1].head.size) if known else (0, 0)
         ends = [end for end in snapshot.ends if end > earliest]
         try:
-            grown = self._resume(snapshot, earliest)
+            grown = self._resume(snapshot, known[0].head) if known else GrowingTree()
             for size in sorted({*(one.head.size for one in known), *ends, snapshot.size}):
                 self._grow_to(grown, size, snapshot, durable)
                 head = Head(signer.key.name, size, grown.root())
@@ -246,14 +246,18 @@ class Notary:
         self._tree = grown
         return head
 
-    def _resume(self, snapshot: Snapshot, size: int) -> GrowingTree:
-        """The tree of the first `size` records; empty where tiles are missing, so that all are made."""
+    def _resume(self, snapshot: Snapshot, head: Head) -> GrowingTree:
+        """The tree of what `head` covers; an empty one where tiles are missing or say something else.
+
+        Then all is computed from the lines: what is missing is made, and what is wrong is named.
+        """
         grown, self._tree = self._tree, None  # whatever fails now, the next one starts from what is on disk
-        if grown is not None and grown.size <= size:
+        if grown is not None and grown.size <= head.size:
             return grown
-        if not ends_complete(self._state, size):
+        if not ends_complete(self._state, head.size):
             return GrowingTree()
-        return GrowingTree.at(LogHashes(self._state, snapshot), size)
+        grown = GrowingTree.at(LogHashes(self._state, snapshot), head.size)
+        return grown if grown.root() == head.root else GrowingTree()
 
     def _grow_to(self, grown: GrowingTree, size: int, snapshot: Snapshot, durable: int) -> None:
         if grown.size == size:
