@@ -104,8 +104,6 @@ class Worker:
                 self._writer.unlock()
         except AuditUnavailable as problem:
             answers = batch.refusals(problem)
-        except OSError:  # of the lock: the thread will say so
-            return False
         except BaseException:
             batch.settle(batch.refusals(AuditUnavailable("the log was interrupted while it wrote")))
             raise

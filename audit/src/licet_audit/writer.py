@@ -88,12 +88,10 @@ class ChainWriter:
         take_lock(self._lock)
 
     def try_lock(self) -> bool:
-        """Take the lock of the log if it is free.
-
-        Raises:
-            OSError: the file system can't lock.
-        """
-        return try_lock(self._lock)
+        """Take the lock of the log if it is free; False also if it can't be asked for, which `lock` tells."""
+        with contextlib.suppress(OSError):
+            return try_lock(self._lock)
+        return False
 
     def unlock(self) -> None:
         """Give the lock back; a writer that left has none."""
