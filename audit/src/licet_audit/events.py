@@ -46,6 +46,34 @@ class RecordsLost(Part):
     missing: int
 
 
+class Anchored(Part):
+    """An anchor outside this host has seen a checkpoint."""
+
+    event: Literal["anchored"] = "anchored"
+    anchor: str
+    """Its name: a path, an address, or the name of a key."""
+    kind: str
+    """`file`, `timestamp`, `witness`, or what a plugin calls its own."""
+    size: int
+    """How many records the checkpoint covers."""
+    root: str
+    """The root of their tree, in hexadecimal."""
+    time: str | None
+    """When, as the anchor says, RFC 3339 in UTC; null if it doesn't."""
+    digest: str
+    """SHA-256 of its receipt, in hexadecimal."""
+
+
+class AnchorFailed(Part):
+    """An anchor outside this host has not seen a checkpoint."""
+
+    event: Literal["anchor_failed"] = "anchor_failed"
+    anchor: str
+    kind: str
+    size: int
+    reason: str
+
+
 class Committed(Part):
     """What one record names of content that is kept beside the log."""
 
@@ -142,6 +170,8 @@ EVENTS: tuple[type[BaseModel], ...] = (
     SegmentSealed,
     TailQuarantined,
     RecordsLost,
+    Anchored,
+    AnchorFailed,
     ContentErased,
     HoldSet,
     HoldReleased,

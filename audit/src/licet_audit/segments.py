@@ -158,7 +158,7 @@ def record_of(segment: Segment, line: Line) -> Record:
 def lines_from(segments: Sequence[Segment], seq: int) -> Iterator[bytes]:
     """The whole lines of an intact log from record `seq` on."""
     following = [segment.first for segment in segments[1:]]
-    for segment, end in zip(segments, [*following, None], strict=True):
+    for segment, end in zip(segments, [*following, None], strict=False):
         if end is not None and end <= seq:
             continue
         for number, line in enumerate(lines(segment), segment.first):
