@@ -3,6 +3,7 @@
 Rules this module keeps:
 
 - it is a thread of its own, so that appending never waits for a checkpoint;
+- where another process has signed the records of this one, it need not; at the end it makes sure itself;
 - a checkpoint that fails is told once, as a warning, and fails no append: its records are durable;
 - it sleeps until something is due, and keeps no interpreter alive.
 """
@@ -31,12 +32,13 @@ class Signing:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._appended = 0
+        self._size = 0
         self._end: Literal["close", "leave"] | None = None
         self._told = False
 
-    def appended(self, records: int) -> None:
-        """Note that this writer has made so many records durable, all in all."""
-        new, self._appended = records - self._appended, records
+    def appended(self, records: int, size: int) -> None:
+        """Note how many records this writer has made durable, all in all, and how large the log is."""
+        new, self._appended, self._size = records - self._appended, records, size
         if not new:
             return
         with self._changed:
@@ -62,7 +64,8 @@ class Signing:
         with contextlib.suppress(Exception):  # loading takes its time, best while nothing is due
             notary.prepare()
         while (due := self._wait()) is not None:
-            self._sign(lambda: notary.checkpoint(renew=not due), due)
+            if not due or not notary.covers(self._size):
+                self._sign(lambda: notary.checkpoint(renew=not due), due)
         if self._end == "close":
             self._sign(notary.close, 0)
 

@@ -196,5 +196,5 @@ class Worker:
         answers = iter(self._writer.write(groups))
         if self._writer.written > before:
             self._pace.wrote(time.monotonic() - began)
-        self._signing.appended(self._writer.written)
+        self._signing.appended(self._writer.written, self._writer.size)
         return [(batch, list(islice(answers, len(batch.calls)))) for batch in batches]

@@ -143,6 +143,11 @@ class ChainWriter:
         self.abandon()
 
     @property
+    def size(self) -> int:
+        """How many records the log has, as far as this writer has seen."""
+        return self._head.seq + 1
+
+    @property
     def sound(self) -> bool:
         """Whether nothing has failed yet."""
         return self._broken is None
