@@ -323,6 +323,26 @@ def test_a_forked_child_drops_what_was_written_in_place(state: StateDirectory, e
     assert LogReader(state).verify().status == "proven"
 
 
+@posix
+def test_a_child_that_is_forked_during_a_checkpoint_keeps_no_lock(
+    state: StateDirectory, append: Callable[..., object]
+) -> None:
+    append([])
+    ends, stays = os.pipe()
+    notary = Notary(state)
+    with notary._locked("tree.lock", os.O_RDWR), (state.path / "tree.lock").open("rb+") as lock:
+        assert not try_lock(lock.fileno())
+        if (pid := os.fork()) == 0:
+            os.close(stays)
+            os.read(ends, 1)  # until the parent is done
+            os._exit(0)
+    with (state.path / "tree.lock").open("rb+") as lock:
+        assert try_lock(lock.fileno())
+    os.close(stays)
+    os.close(ends)
+    os.waitpid(pid, 0)
+
+
 @pytest.fixture
 def signings(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     """What `Notary.checkpoint` was asked and did; `done` of the class is set after each."""

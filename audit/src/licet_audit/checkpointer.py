@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from licet import files
 from licet.errors import AuditUnavailable
 from licet.files import create_once, make_folder, open_plain, read_plain
-from licet.locks import wait_lock
+from licet.locks import holding
 from licet.state import StateDirectory, failures, trusted
 
 from licet_audit import keys, notes, seen, segments
@@ -290,12 +290,13 @@ class Notary:
         path = self._state.path / name
         lock = open_plain(path, flags)
         try:
-            if not wait_lock(lock, _PATIENCE, shared=shared):
-                raise AuditUnavailable(
-                    f"another process held `{path}` for {_PATIENCE:.0f} s",
-                    advice="end the process that hangs",
-                )
-            yield
+            with holding(lock, _PATIENCE, shared=shared) as held:
+                if not held:
+                    raise AuditUnavailable(
+                        f"another process held `{path}` for {_PATIENCE:.0f} s",
+                        advice="end the process that hangs",
+                    )
+                yield
         finally:
             os.close(lock)
 

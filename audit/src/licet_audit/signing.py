@@ -30,7 +30,7 @@ class Signing:
         self._state = state
         self._schedule = Schedule(time.monotonic())
         self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self.thread: threading.Thread | None = None
         self._appended = 0
         self._size = 0
         self._end: Literal["close", "leave"] | None = None
@@ -44,18 +44,18 @@ class Signing:
         with self._changed:
             if self._schedule.appended(new, time.monotonic()):
                 self._changed.notify()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="licet-checkpoints", daemon=True)
-            self._thread.start()
+        if self.thread is None:
+            self.thread = threading.Thread(target=self._work, name="licet-checkpoints", daemon=True)
+            self.thread.start()
 
     def finish(self, *, sound: bool) -> None:
         """End the thread; of a log that is `sound`, it makes the last checkpoint before."""
-        if self._thread is None:
+        if self.thread is None:
             return
         with self._changed:
             self._end = "close" if sound else "leave"
             self._changed.notify()
-        self._thread.join()
+        self.thread.join()
 
     def _work(self) -> None:
         from licet_audit.checkpointer import Notary

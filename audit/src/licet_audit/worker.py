@@ -79,7 +79,9 @@ class Worker:
             if not self._leaving:
                 self._leaving = True
                 self._queue.put(None)
-        while threading.current_thread() is not self._thread and self._thread.is_alive():
+        if threading.current_thread() in (self._thread, self._signing.thread):
+            return  # what was forgotten is collected in any thread, and these two can't wait for themselves
+        while self._thread.is_alive():
             left = self._patience_left()
             if left <= 0:
                 return
