@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from kept import Trail
@@ -172,7 +173,7 @@ def test_a_run_that_goes_on_beyond_loses_its_beginning_and_is_named(
     assert trail("prune", *KEEP, "--json").json["cut"] == ["R1"]
 
 
-@pytest.mark.parametrize("moment", ["marked", "recorded"])
+@pytest.mark.parametrize("moment", ["marked", "recorded", "half"])
 @pytest.mark.parametrize("finisher", ["prune", "start"])
 def test_a_pruning_that_was_killed_is_finished(trail: Trail, moment: str, finisher: str) -> None:
     before = _segments(trail)
@@ -182,13 +183,13 @@ def test_a_pruning_that_was_killed_is_finished(trail: Trail, moment: str, finish
         trail("prune", *KEEP)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
-    assert set(before) <= set(_segments(trail))
+    assert len(set(before) - set(_segments(trail))) == (moment == "half")
     if finisher == "prune":
         trail("prune", *KEEP)
     else:
         trail.run("R5", time=YOUNG)
     gone = set(before) - set(_segments(trail))
-    assert bool(gone) == (moment == "recorded" or finisher == "prune")
+    assert bool(gone) == (moment != "marked" or finisher == "prune")
     assert not (trail.state.path / "removal.begun").exists()
     pruned = trail.records("pruned")
     assert {one["first"] for r in pruned for one in r.entry.body["segments"]} == gone
@@ -200,8 +201,17 @@ def _die_at(moment: str) -> None:
 
     if moment == "marked":
         removal.record = die  # type: ignore[assignment]
-    else:
+    elif moment == "recorded":
         unfinished.remove = die  # type: ignore[assignment]
+    else:
+        whole = Path.unlink
+
+        def once(path: Path, missing_ok: bool = False) -> None:
+            whole(path, missing_ok=missing_ok)
+            if path.name.startswith("seg-"):
+                die()
+
+        Path.unlink = once  # type: ignore[method-assign]
 
 
 def test_a_changed_record_or_tile_keeps_everything(trail: Trail) -> None:
