@@ -10,7 +10,7 @@ from licet.record import Entry, Record
 from licet.state import StateDirectory, open_state
 from licet_audit.log import DurableLog
 
-sys.path.insert(0, str(Path(__file__).parent))  # for helpers, under pytest's importlib mode
+sys.path.insert(0, str(Path(__file__).parent))  # helpers of several tests are modules
 
 Append = Callable[..., list[Record]]
 

@@ -12,9 +12,11 @@ _COMMANDS = {
     "prune": ("licet_audit.cli.pruning", "prune"),
     "list": ("licet_audit.cli.listing", "list_runs"),
     "query": ("licet_audit.cli.querying", "query"),
+    "report": ("licet_audit.cli.reporting", "report"),
     "show": ("licet_audit.cli.showing", "show_run"),
     "verify": ("licet_audit.cli.verifying", "verify"),
     "prove": ("licet_audit.cli.proving", "prove"),
+    "anchor": ("licet_audit.cli.anchoring", "anchor"),
     "export": ("licet_audit.cli.exporting", "export"),
 }
 
