@@ -65,7 +65,6 @@ class Trail:
             finally:
                 await log.close()
 
-        contents.store(self.state, [one for entry in entries for one in entry.kept])
         return asyncio.run(write())
 
     def records(self, event: str | None = None) -> list[Record]:

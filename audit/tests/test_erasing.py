@@ -143,14 +143,12 @@ def _living_run(state: StateDirectory, run_id: str) -> subprocess.Popen[bytes]:
         "from pathlib import Path\n"
         "from licet.record import Entry, Kept\n"
         "from licet.state import open_state\n"
-        "from licet_audit import contents\n"
         "from licet_audit.log import DurableLog\n"
         "async def main():\n"
         "    state = open_state(Path(sys.argv[1]))\n"
         "    log = DurableLog(state)\n"
         "    kept = (Kept('code', b'1'),)\n"
         "    body = {'subject': {'id': 'ada'}}\n"
-        "    contents.store(state, kept)\n"
         "    await log.append([\n"
         "        Entry('request', sys.argv[2], body, '2026-05-01T10:00:00.000000000Z', 1, kept=kept),\n"
         "        Entry('execution', sys.argv[2], {}, '2026-05-01T10:00:00.000000000Z', 1, phase='before'),\n"
@@ -268,9 +266,10 @@ def test_a_name_with_path_tricks_in_a_record_leads_nowhere(trail: Trail, tmp_pat
     committed = trail.run("R1")
     (segment,) = (trail.state.path / "log").iterdir()
     segment.write_bytes(segment.read_bytes().replace(committed["code"].encode(), b"../../../precious"))
-    ran = trail("erase", "R1", *WHY, "--json")
-    assert ran.json["contents"] == 1
+    assert trail("erase", "R1", "--dry-run", "--json").json["contents"] == 1
+    assert trail("erase", "R1", *WHY).code == 7  # and nothing is added to a log that was changed
     assert (tmp_path / "precious").exists()
+    assert trail.states("R1") == {"intact"}
 
 
 def test_a_damaged_log_erases_nothing(trail: Trail) -> None:
