@@ -235,6 +235,44 @@ def test_two_erasers_at_once_erase_once(trail: Trail) -> None:
     assert LogReader(trail.state).verify().status == "proven"
 
 
+@pytest.mark.parametrize("held", [False, True])
+def test_what_comes_back_from_a_backup_is_erased_again_unless_it_is_held(trail: Trail, held: bool) -> None:
+    committed = trail.run("R1", content={"code": b"x"})
+    trail.run("R2", id="eve")
+    path = contents.path_of(trail.state, committed["code"])
+    backup = path.read_bytes()
+    trail("erase", "R1", *WHY)
+    path.write_bytes(backup)
+    if held:
+        trail("hold", "R1", "--reason", "case 1")
+    ran = trail("erase", "R2", *WHY, "--json")
+    assert ran.json["left"] == ([] if held else [committed["code"]])
+    assert trail.states("R1") == ({"intact"} if held else {"missing"})
+    assert len(trail.records("erased")) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals of POSIX")
+@pytest.mark.parametrize(("answer", "code"), [(b"y\n", 0), (b"n\n", 130)])
+def test_on_a_terminal_it_asks(trail: Trail, answer: bytes, code: int) -> None:
+    import pty
+
+    trail.run("R1")
+    ours, theirs = pty.openpty()
+    arguments = ["audit", "erase", "R1", "--reason", "asked for", "--state", str(trail.state.path)]
+    process = subprocess.Popen([sys.executable, "-m", "licet", *arguments], stdin=theirs, stderr=theirs)
+    os.close(theirs)
+    said = b""
+    while b"[y/N]" not in said:
+        said += os.read(ours, 1024)
+    assert b"Erase 2 pieces of content (77 B) of 1 run?" in said
+    assert trail.states("R1") == {"intact"}
+    os.write(ours, answer)
+    assert process.wait(60) == code
+    os.close(ours)
+    assert trail.states("R1") == ({"missing"} if code == 0 else {"intact"})
+    assert len(trail.records("erased")) == (code == 0)
+
+
 def test_an_erasure_of_very_much_has_several_records(trail: Trail, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("licet_audit.retention.erasing._IN_ONE", 8)
     for number in range(5):
