@@ -46,6 +46,7 @@ class Trail:
         out = (Kept("stdout", run_id.encode()),) if content is None else ()
         entries = [
             Entry("request", run_id, {"subject": subject}, time, 1, kept=code),
+            Entry("decision", run_id, {"effect": "allow"}, time, 1),
             Entry("execution", run_id, {"backend": "x"}, time, 1, phase="before"),
         ]
         if ended:

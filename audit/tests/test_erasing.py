@@ -50,7 +50,7 @@ def test_the_record_says_what_went_why_and_who_asked(trail: Trail) -> None:
     )
     assert body["commitments"] == [
         {"run_id": "R1", "seq": 1, "kept": {"code": committed["code"]}},
-        {"run_id": "R1", "seq": 3, "kept": {"stdout": committed["stdout"]}},
+        {"run_id": "R1", "seq": 4, "kept": {"stdout": committed["stdout"]}},
     ]
     assert (body["orphans"], body["altered"]) == ([], [])
     assert ran.json["records"] == [record.seq]
@@ -151,6 +151,7 @@ def _living_run(state: StateDirectory, run_id: str) -> subprocess.Popen[bytes]:
         "    body = {'subject': {'id': 'ada'}}\n"
         "    await log.append([\n"
         "        Entry('request', sys.argv[2], body, '2026-05-01T10:00:00.000000000Z', 1, kept=kept),\n"
+        "        Entry('decision', sys.argv[2], {'effect': 'allow'}, '2026-05-01T10:00:00.000000000Z', 1),\n"
         "        Entry('execution', sys.argv[2], {}, '2026-05-01T10:00:00.000000000Z', 1, phase='before'),\n"
         "    ])\n"
         "    print('began', flush=True)\n"

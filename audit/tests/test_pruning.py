@@ -166,7 +166,7 @@ def test_a_run_that_goes_on_beyond_loses_its_beginning_and_is_named(
 ) -> None:
     monkeypatch.setattr("licet_audit.cli.pruning.time.time", lambda: _NOW)
     trail = Trail(state, capsys, segment_bytes=2000)
-    trail.append([Entry("request", "R1", {"subject": {"id": "ada"}}, OLD, 1)])
+    trail.run("R1", time=OLD, ended=False)
     _fill(trail, "R2", OLD, 300)
     trail.append([Entry("result", "R1", {"termination": "exited"}, YOUNG, 1, phase="after")])
     _fill(trail, "R3", YOUNG, 300)
