@@ -40,10 +40,12 @@ def trail(
 
 
 def _fill(trail: Trail, run_id: str, time: str, count: int) -> None:
-    """A segment with `count` records beside those of one run that keeps its code."""
-    trail.run(run_id, time=time, content={"code": run_id.encode()}, ended=False)
-    others = [Entry("access", run_id, {"n": n}, time, 1) for n in range(count)]
-    trail.append([*others, Entry("result", run_id, {"termination": "exited"}, time, 1, phase="after")])
+    """A segment with the records of one run that keeps its code and asks for `count` files."""
+    trail.run(run_id, time=time, content={"code": run_id.encode()}, between=[_accesses(run_id, time, count)])
+
+
+def _accesses(run_id: str, time: str, count: int) -> list[Entry]:
+    return [Entry("access", run_id, {"n": n}, time, 1) for n in range(count)]
 
 
 def _segments(trail: Trail) -> list[int]:
@@ -166,9 +168,7 @@ def test_a_run_that_goes_on_beyond_loses_its_beginning_and_is_named(
 ) -> None:
     monkeypatch.setattr("licet_audit.cli.pruning.time.time", lambda: _NOW)
     trail = Trail(state, capsys, segment_bytes=2000)
-    trail.run("R1", time=OLD, ended=False)
-    _fill(trail, "R2", OLD, 300)
-    trail.append([Entry("result", "R1", {"termination": "exited"}, YOUNG, 1, phase="after")])
+    trail.run("R1", time=OLD, ends=YOUNG, between=[_accesses("R1", OLD, 300), []])
     _fill(trail, "R3", YOUNG, 300)
     assert trail("prune", *KEEP, "--json").json["cut"] == ["R1"]
 
