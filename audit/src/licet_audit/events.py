@@ -16,6 +16,14 @@ class LogOpened(Part):
     """Its id."""
 
 
+class LogReopened(Part):
+    """A process goes on with a log that it had given up."""
+
+    event: Literal["reopened"] = "reopened"
+    reason: str
+    """The failure after which it wrote nothing more."""
+
+
 class SegmentSealed(Part):
     """The segment that this record ends is full; the next record begins another."""
 
@@ -158,6 +166,7 @@ class SegmentsPruned(Part):
 
 EVENTS: tuple[type[BaseModel], ...] = (
     LogOpened,
+    LogReopened,
     SegmentSealed,
     TailQuarantined,
     RecordsLost,
