@@ -144,7 +144,7 @@ def test_what_can_not_be_done_is_told(log: Path, tmp_path: Path, arguments: list
     assert why in done.err
     assert "Traceback" not in done.err
     made = {path.name for path in tmp_path.iterdir()}
-    assert made - {".licet", "a.py", "home", "work", "xdg-state"} == set()
+    assert made - {".licet", "a.py", "home", "work", "xdg-state", "xdg-cache"} == set()
 
 
 def test_lines_are_exported_as_they_stand(log: Path, tmp_path: Path) -> None:
