@@ -208,9 +208,17 @@ def audit_append() -> None:
         compare_appends(folder, show, 9)
 
 
+def audit_prove() -> None:
+    """The inclusion proof of one of a million records, from tiles on disk."""
+    from proving import measure
+
+    with own_state() as folder:
+        measure(folder)
+
+
 BENCHMARKS = {
     work.__name__: work
-    for work in (warm_run, selection, whole_process, controlled_process, policy, audit_append)
+    for work in (warm_run, selection, whole_process, controlled_process, policy, audit_append, audit_prove)
 }
 
 
