@@ -97,7 +97,8 @@ def counts(wanted: Wanted, by: By) -> Statement:
     chosen = _Chosen(wanted)
     if by in _LISTED:
         chosen.join(_LISTED[by])
-    return chosen.statement(f"{_GROUPS[by]}, run.effect, count(*)", "GROUP BY 1, 2")
+    groups = "1" if by == "effect" else "1, 2"
+    return chosen.statement(f"{_GROUPS[by]}, run.effect, count(*)", f"GROUP BY {groups}")
 
 
 def names(field: Field) -> Statement:
@@ -129,8 +130,8 @@ class _Chosen:
         return Statement(sql, (*self._parameters, *parameters))
 
     def join(self, what: str) -> None:
-        """A row for each name in a list of a run, as `it.name`."""
-        self._tables.append("named AS it")
+        """A row for each name in a list of a run, as `it.name`; names lead, since they lie by name."""
+        self._tables.insert(0, "named AS it")
         self._where("it.run = run.place AND it.what = ?", what)
 
     def _where(self, condition: str, *parameters: Any) -> None:
