@@ -16,9 +16,11 @@ from licet.errors import AuditUnavailable, EntryRefused
 from licet.locks import try_lock
 from licet.plain import canonical
 from licet.record import AuditLog, AuditReader, Entry, Record, leaf_hash
+from licet.settings import Settings
 from licet.state import StateDirectory, open_state
-from licet_audit import plugin, writer
+from licet_audit import checkpointer, plugin, seen, worker
 from licet_audit.log import DurableLog
+from licet_audit.notes import Head, Signer, origin_of
 from licet_audit.reader import LogReader
 
 from_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
@@ -65,11 +67,13 @@ def test_closing_leaves_only_the_log(
 ) -> None:
     (record,) = append([entry()])
     assert sorted(path.name for path in state.path.iterdir()) == [
-        "id", "log", "log.lock", "quarantine", "writers"
+        "checkpoint", "id", "log", "log.lock", "log.vkey", "quarantine", "tree.lock", "writers"
     ]  # fmt: skip
     assert list((state.path / "writers").iterdir()) == []
     assert list((state.path / "quarantine").iterdir()) == []
-    assert json.loads((home / "heads" / state.log_id).read_text()) == {"seq": 1, "leaf": record.leaf}
+    known = seen.of(state.log_id)
+    assert known is not None and known.head is not None and known.closed is not None
+    assert (known.head.size, known.checkpoint) == (record.seq + 1, checkpointer.signed(state))
     assert [path.name for path in state.path.rglob("*.jsonl")] == ["seg-00000000000000000000.jsonl"]
 
 
@@ -271,7 +275,7 @@ def test_a_lock_that_is_never_given_back_hangs_nobody(
     state: StateDirectory, append: Callable[..., list[Record]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append([])
-    monkeypatch.setattr(writer, "_PATIENCE", 0.05)
+    monkeypatch.setattr(worker, "PATIENCE", 0.05)
     with (state.path / "log.lock").open("rb+") as held:
         assert try_lock(held.fileno())
         with pytest.raises(AuditUnavailable) as caught:
@@ -284,9 +288,10 @@ def test_a_lock_that_is_never_given_back_hangs_nobody(
 def test_an_opening_that_fails_leaves_no_file_open(
     state: StateDirectory, entry: Callable[..., Entry], home: Path
 ) -> None:
-    (home / "heads").mkdir()
-    pin = home / "heads" / state.log_id
-    pin.write_text('{"seq": 5, "leaf": ""}')
+    head = Head(origin_of(state.log_id), 6, bytes(32))
+    signer = Signer(head.origin, bytes(32))
+    seen.remember(state, signer.key, signer.sign(head, 1))
+    pin = home / "seen" / f"{state.log_id}.json"
 
     async def run() -> None:
         log = DurableLog(state)
@@ -304,7 +309,7 @@ def test_an_opening_that_fails_leaves_no_file_open(
 
 
 def test_the_hooks_give_the_log_and_its_reader(state: StateDirectory, entry: Callable[..., Entry]) -> None:
-    log: AuditLog = plugin.licet_audit_log(settings=None, state=state)  # type: ignore[arg-type]
+    log: AuditLog = plugin.licet_audit_log(settings=Settings(), state=state)
     reader: AuditReader = plugin.licet_audit_reader(state=state)
     (record,) = asyncio.run(log.append([entry()]))
     asyncio.run(log.close())

@@ -257,7 +257,10 @@ def test_a_torn_first_line_of_a_later_segment_goes_on_from_the_one_before(
         (lambda text: text[:-1], "the log ends at record #1, but record #2 was there before"),
         (lambda text: text[:-20], "the log ends at record #1, but record #2 was there before"),
         (lambda text: b"", "the log ends at record #-1, but record #2 was there before"),
-        (lambda text: text.replace(b'"n":2', b'"n":3'), "record #2 is not the one that was there before"),
+        (
+            lambda text: text.replace(b'"n":2', b'"n":3'),
+            "the first 3 records are not those that were there before",
+        ),
     ],
 )
 def test_an_end_that_no_writer_leaves_is_refused_not_repaired(
@@ -284,7 +287,7 @@ def test_a_log_whose_pinned_record_was_rewritten_further_back_is_refused(
     die_after(state, "decision")  # nobody pins this one
     text = last_segment(state).read_bytes()
     last_segment(state).write_bytes(text.replace(b'"n":1', b'"n":7'))
-    with pytest.raises(AuditUnavailable, match="record #1 is not the one that was there before"):
+    with pytest.raises(AuditUnavailable, match="the first 2 records are not those that were there before"):
         append([entry(n=2)])
 
 

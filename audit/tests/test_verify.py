@@ -15,8 +15,8 @@ from licet.errors import AuditUnavailable
 from licet.plain import canonical
 from licet.record import Entry, Record, leaf_hash
 from licet.state import StateDirectory, read_state
-from licet_audit import heads
-from licet_audit.chain import MAX_LINE, Head
+from licet_audit import seen
+from licet_audit.chain import MAX_LINE
 from licet_audit.claims import Verification
 from licet_audit.reader import LogReader
 from licet_audit.verify import _Runs
@@ -32,6 +32,11 @@ def verify(state: StateDirectory) -> Verification:
 
 def failed(result: Verification) -> dict[str, str]:
     return {claim.name: claim.detail for claim in result.claims if claim.ok is False}
+
+
+def seen_size(state: StateDirectory) -> int | None:
+    known = seen.of(state.log_id)
+    return known.head.size if known and known.head else None
 
 
 def change(segment: Path, edit: Edit) -> None:
@@ -64,7 +69,7 @@ def test_an_honest_log_is_proven_and_says_what_is_not(state: StateDirectory, seg
         )
     ]  # fmt: skip
     assert len(result.not_proven) == 2
-    assert "not signed" in result.not_proven[0]
+    assert "no witness" in result.not_proven[0]
 
 
 def insert_copy(lines: list[bytes]) -> list[bytes]:
@@ -109,7 +114,7 @@ def test_an_attack_is_found_and_placed(state: StateDirectory, segment: Path, att
     before = segment.read_bytes().splitlines(keepends=True)
     change(segment, edit)
     result = verify(state)
-    assert set(failed(result)) == claims
+    assert set(failed(result)) == claims | {"last_seen"}
     if claims == {"last_seen"} and attack == "delete, rehash":
         assert (result.status, result.first_bad_seq) == ("incomplete", None)
         assert failed(result)["last_seen"] == "record #9 was seen before, now the log ends with #8"
@@ -134,7 +139,7 @@ def test_without_a_pinned_head_a_forger_passes_and_the_answer_says_so(
     state: StateDirectory, segment: Path, home: Path
 ) -> None:
     change(segment, lambda lines: rehash([*lines[:4], edited(lines[4], kind="result"), *lines[5:]]))
-    (home / "heads" / state.log_id).unlink()
+    (home / "seen" / f"{state.log_id}.json").unlink()
     result = verify(state)
     assert result.status == "proven"
     assert {claim.name: claim.ok for claim in result.claims}["last_seen"] is None
@@ -145,20 +150,18 @@ def test_without_a_pinned_head_a_forger_passes_and_the_answer_says_so(
 
 
 def test_verifying_pins_what_it_saw(state: StateDirectory, segment: Path, home: Path) -> None:
-    (home / "heads" / state.log_id).unlink()
+    (home / "seen" / f"{state.log_id}.json").unlink()
     assert verify(state).status == "proven"
     change(segment, lambda lines: lines[:9])
     assert verify(state).status == "incomplete"
-    assert heads.pinned(state.log_id) == Head(
-        9, json.loads((home / "heads" / state.log_id).read_text())["leaf"]
-    )
+    assert seen_size(state) == 10
 
 
 def test_a_failed_verification_pins_nothing(state: StateDirectory, segment: Path, home: Path) -> None:
-    (home / "heads" / state.log_id).unlink()
+    (home / "seen" / f"{state.log_id}.json").unlink()
     change(segment, lambda lines: [*lines[:4], *lines[5:]])
     assert verify(state).status == "tampered"
-    assert heads.pinned(state.log_id) is None
+    assert seen_size(state) is None
 
 
 def test_a_copy_is_held_against_the_original_and_never_speaks_for_it(
@@ -167,33 +170,26 @@ def test_a_copy_is_held_against_the_original_and_never_speaks_for_it(
     subprocess.run(["cp", "-r", state.path, tmp_path / "copy"], check=True)
     copy = read_state(tmp_path / "copy")
     assert verify(copy).status == "proven"
-    pinned = heads.pinned(state.log_id)
+    pinned = seen.of(state.log_id)
     lines = (copy.path / "log" / segment.name).read_bytes().splitlines(keepends=True)
     (copy.path / "log" / segment.name).write_bytes(b"".join(rehash([*lines, lines[9], lines[9]])))
     assert verify(copy).status == "proven"
-    assert heads.pinned(state.log_id) == pinned
+    assert seen.of(state.log_id) == pinned
     append([entry()])
     assert verify(state).status == "proven"
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"seq":"9","leaf":""}', '{"seq":9}'])
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"key":1,"checkpoint":null,"opened":"","closed":null,"path":""}']
+)
 def test_a_damaged_pin_is_told_and_refuses_appending(
     state: StateDirectory, segment: Path, home: Path, append: Append, content: str
 ) -> None:
-    (home / "heads" / state.log_id).write_text(content)
+    (home / "seen" / f"{state.log_id}.json").write_text(content)
     result = verify(state)
     assert {claim.name: claim.ok for claim in result.claims}["last_seen"] is None
-    with pytest.raises(AuditUnavailable, match="holds no pinned head"):
+    with pytest.raises(AuditUnavailable, match="does not say what was seen"):
         append([])
-
-
-def test_a_pin_only_moves_forward(state: StateDirectory) -> None:
-    heads.pin(state.log_id, Head(5, "five"))
-    for head in (Head(4, "four"), Head(5, "other")):
-        heads.pin(state.log_id, head)
-        assert heads.pinned(state.log_id) == Head(5, "five")
-    heads.pin(state.log_id, Head(6, "six"))
-    assert heads.pinned(state.log_id) == Head(6, "six")
 
 
 @pytest.fixture
@@ -263,7 +259,7 @@ def test_a_wiped_log_is_incomplete(state: StateDirectory, segment: Path) -> None
 
 
 def test_an_unknown_version_is_unverifiable(state: StateDirectory, segment: Path, home: Path) -> None:
-    (home / "heads" / state.log_id).unlink()
+    (home / "seen" / f"{state.log_id}.json").unlink()
     change(segment, lambda lines: rehash([*lines[:9], edited(lines[9], v=2, new={"field": 1})]))
     result = verify(state)
     assert (result.status, set(failed(result))) == ("unverifiable", {"version"})

@@ -90,12 +90,13 @@ def test_a_managed_policy_that_would_never_be_read_is_an_error(files: Files) -> 
     assert advice == "have the administrator of this machine rename it"
 
 
-def test_content_is_not_kept_yet_and_the_file_that_asks_is_named(files: Files) -> None:
-    files.write(root="within: [./org.yaml]", org="audit: {content: kept}")
-    assert files.refusal() == (
-        "org.yaml: `audit: {content: kept}` is not yet supported",
-        "write `digest`: licet refuses what it would not do",
-    )
+def test_a_team_that_keeps_content_keeps_none_under_an_organisation_that_forbids_it(files: Files) -> None:
+    files.write(root="extends: ./pack.yaml\naudit: {content: kept}", pack="audit: {content: digest}")
+    assert files.load().content_mode == "kept"
+    files.write(root="within: [./org.yaml]\naudit: {content: kept}", org="audit: {content: digest}")
+    assert files.load().content_mode == "digest"
+    files.write(root="", managed__org="audit: {content: kept}")
+    assert files.load().content_mode == "digest"
 
 
 def test_no_managed_directory_is_no_bound(files: Files) -> None:

@@ -224,9 +224,17 @@ def audit_query() -> None:
         show("audit list of a current index", listed, "reading all", time.perf_counter() - began, "1 s")
 
 
+def audit_append() -> None:
+    """Durable appends by one task, 64 tasks and 8 processes, against one writer of plain JSONL."""
+    from audit import compare_appends
+
+    with own_state() as folder:
+        compare_appends(folder, show, 9)
+
+
 BENCHMARKS = {
     work.__name__: work
-    for work in (warm_run, selection, whole_process, controlled_process, policy, audit_query)
+    for work in (warm_run, selection, whole_process, controlled_process, policy, audit_append, audit_query)
 }
 
 

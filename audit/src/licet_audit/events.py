@@ -16,6 +16,14 @@ class LogOpened(Part):
     """Its id."""
 
 
+class LogReopened(Part):
+    """A process goes on with a log that it had given up."""
+
+    event: Literal["reopened"] = "reopened"
+    reason: str
+    """The failure after which it wrote nothing more."""
+
+
 class SegmentSealed(Part):
     """The segment that this record ends is full; the next record begins another."""
 
@@ -38,4 +46,134 @@ class RecordsLost(Part):
     missing: int
 
 
-EVENTS: tuple[type[BaseModel], ...] = (LogOpened, SegmentSealed, TailQuarantined, RecordsLost)
+class Anchored(Part):
+    """An anchor outside this host has seen a checkpoint."""
+
+    event: Literal["anchored"] = "anchored"
+    anchor: str
+    """Its name: a path, an address, or the name of a key."""
+    kind: str
+    """`file`, `timestamp`, `witness`, or what a plugin calls its own."""
+    size: int
+    """How many records the checkpoint covers."""
+    root: str
+    """The root of their tree, in hexadecimal."""
+    time: str | None
+    """When, as the anchor says, RFC 3339 in UTC; null if it doesn't."""
+    digest: str
+    """SHA-256 of its receipt, in hexadecimal."""
+
+
+class AnchorFailed(Part):
+    """An anchor outside this host has not seen a checkpoint."""
+
+    event: Literal["anchor_failed"] = "anchor_failed"
+    anchor: str
+    kind: str
+    size: int
+    reason: str
+
+
+class Committed(Part):
+    """What one record names of content that is kept beside the log."""
+
+    run_id: str
+    seq: int
+    """The record."""
+    kept: dict[str, str]
+    """The commitments that are meant, by the names that the record gives them."""
+
+
+class ContentErased(Part):
+    """Content and salts are deleted for good; what records say of them stays."""
+
+    event: Literal["erased"] = "erased"
+    erasure: str
+    """The id of the erasure; one that is large has several records."""
+    reason: str
+    by: str
+    """The account that asked for it."""
+    commitments: list[Committed]
+    orphans: list[str]
+    """Commitments to content that no record names: a writer died before it wrote one."""
+    altered: list[str]
+    """Those of all these whose content was no longer what was committed to."""
+
+
+class Chosen(Part):
+    """Which runs are meant: those that meet all of it, now and later. What is null chooses nothing out."""
+
+    runs: list[str] | None
+    subject: str | None
+    """Of the subject itself, or of whom it acted for."""
+    tenant: str | None
+    since: str | None
+    """Runs that went on after this moment."""
+    before: str | None
+    """Runs that had begun before this moment."""
+
+
+class HoldSet(Part):
+    """Content of these runs must not be erased, nor their records pruned, until the hold is released."""
+
+    event: Literal["held"] = "held"
+    hold: str
+    """The id of the hold."""
+    what: Chosen
+    reason: str
+    by: str
+    """The account that set it."""
+    since: str
+    """When it was set; a hold is written again where the record of it is pruned."""
+
+
+class HoldReleased(Part):
+    """A hold ends."""
+
+    event: Literal["released"] = "released"
+    hold: str
+    reason: str
+    by: str
+
+
+class PrunedSegment(Part):
+    """One file of records that is removed."""
+
+    first: int
+    last: int
+    """The numbers of its first and last record."""
+    bytes: int
+    sha256: str
+    """Of the file."""
+
+
+class SegmentsPruned(Part):
+    """The oldest records are removed; their leaves stay in the tree, under the checkpoint named here."""
+
+    event: Literal["pruned"] = "pruned"
+    segments: list[PrunedSegment]
+    begins: int
+    """The number of the first record that stays."""
+    cut: list[str]
+    """Runs of which some records are removed and some stay."""
+    checkpoint: str
+    """The signed checkpoint that covers all of them, as text."""
+    newest: str
+    """The time of the newest record that is removed."""
+    reason: str
+    by: str
+
+
+EVENTS: tuple[type[BaseModel], ...] = (
+    LogOpened,
+    LogReopened,
+    SegmentSealed,
+    TailQuarantined,
+    RecordsLost,
+    Anchored,
+    AnchorFailed,
+    ContentErased,
+    HoldSet,
+    HoldReleased,
+    SegmentsPruned,
+)

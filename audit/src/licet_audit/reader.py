@@ -2,8 +2,9 @@
 
 Rules this module keeps:
 
-- nothing in the state directory is written; the only trace of reading is the head that `verify` pins in the
-  user's own state directory, and only for a log that is this user's or that nobody here has registered;
+- nothing in the state directory is written; the only trace of reading is the checkpoint that `verify`
+  remembers in the user's own state directory, and only for a log that is this user's or that nobody here has
+  registered;
 - a snapshot is taken under the lock, so what a writer is about to finish is not mistaken for damage;
 - a run is looked up in the index, which lies in the user's cache; `records` and `verify` never ask it;
 - memory does not grow with the log: `records` holds one line, `verify` the runs without a result.
@@ -17,9 +18,10 @@ from licet.errors import AuditUnavailable, UsageError
 from licet.record import Record
 from licet.state import StateDirectory, failures, may_pin
 
-from licet_audit import contents, heads
-from licet_audit.chain import Head
+from licet_audit import checkpointer, contents, keys, seen
 from licet_audit.claims import Claim, Verification
+from licet_audit.notes import Head, InvalidNote, Note
+from licet_audit.seen import Seen
 from licet_audit.segments import lines, record_of, snapshot
 from licet_audit.verify import Verifier, unreadable
 
@@ -32,7 +34,7 @@ class LogReader:
 
     @property
     def state(self) -> StateDirectory:
-        """The directory that is read."""
+        """The directory that the log lies in."""
         return self._state
 
     def records(self) -> Iterator[Record]:
@@ -79,9 +81,12 @@ class LogReader:
         return contents.read(self._state, commitment)
 
     def verify(self) -> Verification:
-        """Check the bytes, the order and the chain of the whole log, and pin its head if they hold."""
-        pin, pin_problem = self._pinned()
-        verifier = Verifier(self._state.log_id, pin, pin_problem)
+        """Check the whole log, and remember its checkpoint if all holds."""
+        known, pin_problem = self._known()
+        verifier = Verifier(self._state.log_id, known, pin_problem)
+        checkpoint = self._checkpoint()
+        if checkpoint is not None:
+            verifier.roots.setdefault(Head.parse(checkpoint.text).size, None)
         try:
             for segment in snapshot(self._state):
                 verifier.start(segment)
@@ -90,21 +95,34 @@ class LogReader:
         except OSError as problem:
             return unreadable(f"`{problem.filename}`: {(problem.strerror or str(problem)).lower()}")
         result = verifier.result()
-        if result.status == "proven" and pin_problem is None:
-            return self._pin(result, verifier.head)
+        if result.status == "proven" and pin_problem is None and checkpoint is not None:
+            head = Head.parse(checkpoint.text)
+            if verifier.roots[head.size] == head.root:
+                return self._pin(result, checkpoint)
         return result
 
-    def _pinned(self) -> tuple[Head | None, str | None]:
+    def _checkpoint(self) -> Note | None:
+        """The newest checkpoint beside the log, if the log's key signed it."""
         try:
-            return heads.pinned(self._state.log_id), None
+            known, found = seen.of(self._state.log_id), checkpointer.signed(self._state)
+            key = known.key if known and known.key else keys.published(self._state)
+        except (AuditUnavailable, InvalidNote):
+            return None
+        return found if found and key and found.signed_by(key) else None
+
+    def _known(self) -> tuple[Seen | None, str | None]:
+        try:
+            return seen.of(self._state.log_id), None
         except AuditUnavailable as problem:
             return None, problem.message
 
-    def _pin(self, result: Verification, head: Head) -> Verification:
+    def _pin(self, result: Verification, checkpoint: Note) -> Verification:
         try:
-            if may_pin(self._state):
-                heads.pin(self._state.log_id, head)
+            known = seen.of(self._state.log_id)
+            key = known.key if known and known.key else keys.published(self._state)
+            if may_pin(self._state) and key is not None:
+                seen.remember(self._state, key, checkpoint)
             return result
-        except AuditUnavailable as problem:
-            claim = Claim("pinned", None, f"the head could not be remembered: {problem.message}")
+        except (AuditUnavailable, InvalidNote) as problem:
+            claim = Claim("pinned", None, f"the checkpoint could not be remembered: {problem}")
             return Verification(result.status, result.records, (*result.claims, claim), result.not_proven)

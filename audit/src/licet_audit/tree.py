@@ -9,7 +9,9 @@ Rules this module keeps:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Protocol
 
 EMPTY = hashlib.sha256(b"").digest()
@@ -89,6 +91,29 @@ def root(hashes: Hashes, size: int) -> bytes:
     return _range(hashes, 0, size)
 
 
+def cover(hashes: Hashes, indices: Sequence[int], size: int) -> Iterator[bytes]:
+    """What it takes besides the leaves `indices` (ascending) to compute the root over `size` leaves.
+
+    These are the roots of the largest parts that hold none of those leaves, split as RFC 6962 splits, from
+    left to right: for one leaf the hashes of its inclusion proof, for all leaves nothing.
+
+    Raises:
+        ValueError: an index is not in that tree, or they are not in order.
+        LookupError: a hash is not known.
+    """
+    if any(after <= before for before, after in pairwise((-1, *indices, size))):
+        raise ValueError(f"they are no leaves of a tree of {size}, in order")
+    open_parts = [(0, size, 0, len(indices))] if size else []
+    while open_parts:
+        start, end, first, last = open_parts.pop()
+        if first == last:
+            yield _range(hashes, start, end)
+        elif end - start > last - first:
+            middle = start + _split(end - start)
+            between = bisect_left(indices, middle, first, last)
+            open_parts += [(middle, end, between, last), (start, middle, first, between)]
+
+
 def inclusion(hashes: Hashes, index: int, size: int) -> list[bytes]:
     """The proof that leaf `index` is in the tree of `size` leaves.
 
@@ -153,6 +178,28 @@ def root_from_inclusion(leaf_hash: bytes, index: int, size: int, proof: Sequence
             found = node(found, sibling)
         first, last = first >> 1, last >> 1
     return found if last == 0 else None
+
+
+def root_from_cover(leaves: Mapping[int, bytes], size: int, proof: Sequence[bytes]) -> bytes | None:
+    """The root that the `leaves`, by their indices, have with a `cover`; None if it doesn't fit."""
+    indices, rest = sorted(leaves), iter(proof)
+    if not size or (indices and not 0 <= indices[0] <= indices[-1] < size):
+        return None
+
+    def computed(start: int, end: int, first: int, last: int) -> bytes:
+        if first == last:
+            return next(rest)
+        if end - start == 1:
+            return leaves[start]
+        middle = start + _split(end - start)
+        between = bisect_left(indices, middle, first, last)
+        return node(computed(start, middle, first, between), computed(middle, end, between, last))
+
+    try:
+        found = computed(0, size, 0, len(indices))
+    except StopIteration:
+        return None
+    return found if next(rest, None) is None else None
 
 
 def is_consistent(old: int, old_root: bytes, new: int, new_root: bytes, proof: Sequence[bytes]) -> bool:

@@ -17,13 +17,15 @@ from typing import Any, Literal
 
 from licet.record import VERSION, from_json, leaf_hash
 
+from licet_audit import tree
 from licet_audit.chain import NOTHING, Head, decode
 from licet_audit.claims import Claim, Verification
+from licet_audit.seen import Seen
 from licet_audit.segments import SEALED, Line, Segment
 
 _OUTSIDE = (
-    "that nobody who can write both the log and this user's state directory rewrote both: the chain is not "
-    "signed, and no witness outside this host has seen it",
+    "that nobody who can write both the log and this user's state directory rewrote both: the key that signs "
+    "it is there, and no witness outside this host has seen it",
     "that the clock of the host was right, or that a writer told the truth when it wrote",
 )
 
@@ -68,13 +70,17 @@ class _Finding:
 class Verifier:
     """Checks the lines of a log in order: `start` a segment, `check` its lines, and take the `result`."""
 
-    def __init__(self, log_id: str, pin: Head | None, pin_problem: str | None = None) -> None:
+    def __init__(self, log_id: str, known: Seen | None, pin_problem: str | None = None) -> None:
+        pin = known.head if known else None
         self.head = NOTHING
         self.records = 0
         self._log_id = log_id
+        self.roots: dict[int, bytes | None] = {pin.size: None} if pin else {}
+        """The roots that the caller wants to know, by size; None until that many lines were checked."""
+        self._tree = tree.Frontier()
+        self._opened = known.opened if known else None
         self._pin = pin
         self._pin_problem = pin_problem
-        self._pin_met: bool | None = None
         self._before: Place | None = None
         self._place = Place(0, "", 0)
         self._first: int | None = None
@@ -122,8 +128,14 @@ class Verifier:
             self._sealed = False
         self.head = Head(self._place.seq, leaf)
         self._before = self._place
-        if self._pin is not None and self._pin.seq == self.head.seq:
-            self._pin_met = self._pin.leaf == leaf
+        self._tree.append(bytes.fromhex(leaf))
+        if self._first == 0 and self._tree.size in self.roots:
+            self.roots[self._tree.size] = self._tree.root()
+
+    @property
+    def _pin_met(self) -> bool | None:
+        found = self.roots[self._pin.size] if self._pin is not None else None
+        return None if self._pin is None or found is None else found == self._pin.root
 
     def _check_record(self, content: Mapping[str, Any]) -> None:
         version = content.get("v")
@@ -194,7 +206,7 @@ class Verifier:
             first = min(places, key=lambda place: place.seq)
             return first.seq, first.offset
         if self._pin is not None and self._pin_met is False:
-            return self._pin.seq, None
+            return self._pin.size - 1, None
         if self._torn is not None:
             return self._place.seq, self._place.offset
         return None, None
@@ -217,17 +229,22 @@ class Verifier:
     def _last_seen(self) -> Claim:
         pin, name = self._pin, "last_seen"
         if pin is None:
+            if self._opened and not self.records:
+                return Claim(name, False, f"the log was opened at {self._opened}, now it holds no record")
             why = self._pin_problem or "this user never saw this log before"
             return Claim(name, None, why)
+        last = pin.size - 1
+        if self._pin_met is None and last <= self.head.seq:
+            return Claim(name, None, f"record #{last} was seen before, but not all before it are here")
         if self._pin_met is None:
             end = f"the log ends with #{self.head.seq}" if self.records else "the log holds no record"
-            return Claim(name, False, f"record #{pin.seq} was seen before, now {end}")
+            return Claim(name, False, f"record #{last} was seen before, now {end}")
         if self._pin_met:
-            return Claim(name, True, f"record #{pin.seq}, seen before, is still there")
-        return Claim(name, False, f"record #{pin.seq} or one before it is not the one that was seen before")
+            return Claim(name, True, f"record #{last}, seen before, is still there")
+        return Claim(name, False, f"record #{last} or one before it is not the one that was seen before")
 
     def _not_proven(self) -> tuple[str, ...]:
-        seen = self._pin.seq if self._pin is not None and self._pin_met else -1
+        seen = self._pin.size - 1 if self._pin is not None and self._pin_met else -1
         unseen = self.head.seq - seen
         if unseen <= 0:
             return _OUTSIDE

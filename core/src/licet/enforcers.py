@@ -136,3 +136,5 @@ def _of_licet(stack: PolicyStack) -> Iterator[Enforcer]:
         yield Enforcer("rules", "licet", "looks at them before each run, and at each call")
     kept = "nothing runs" if stack.audit_mode == "required" else "a gap is recorded"
     yield Enforcer("audit", "licet", f"without a record on disk, {kept}")
+    if stack.content_mode == "kept":
+        yield Enforcer("audit.content", "licet", "code, inputs, arguments and output stay, until erased")

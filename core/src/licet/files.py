@@ -15,6 +15,7 @@ import os
 import secrets
 import stat
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 # Hang on no pipe, hand on to no child; each where the system knows it.
@@ -50,15 +51,31 @@ def read_plain(path: Path, limit: int, *, follow: bool = False) -> bytes:
 
 def create_once(path: Path, content: bytes) -> bool:
     """Make a durable file of mode 0600 with all of `content`; False if there is one already."""
-    draft = _draft(path, content)
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return False
-    finally:
-        draft.unlink()
-    sync_directory(path.parent)
-    return True
+    return not create_each({path: content})
+
+
+def create_each(files: Mapping[Path, bytes]) -> list[Path]:
+    """Make durable files as `create_once` does, with one sync a directory; return those that were there."""
+    present = []
+    for path, content in files.items():
+        draft = _draft(path, content)
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            present.append(path)
+        finally:
+            draft.unlink()
+    for folder in {path.parent for path in files if path not in present}:
+        sync_directory(folder)
+    return present
+
+
+def make_folder(path: Path) -> None:
+    """Make a durable directory of mode 0700 and those above it, where they are missing."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)
+        sync_directory(path.parent)
 
 
 def replace(path: Path, content: bytes) -> None:

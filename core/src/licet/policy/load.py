@@ -179,7 +179,6 @@ class _Reader:
         document = settled(self._extended(name, asked_at, base, ()))
         _refuse_too_many(document)
         _refuse_dead_entries(document)
-        _refuse_kept_content(document)
         return document
 
     def _extended(
@@ -322,15 +321,6 @@ def _refuse_too_many(document: PolicyDocument) -> None:
                 where=entry.where,
                 advice="repeat no target, and gather what you except of it in one entry or in `deny`",
             )
-
-
-def _refuse_kept_content(document: PolicyDocument) -> None:
-    if document.audit.content == "kept":
-        raise InvalidPolicy(
-            "`audit: {content: kept}` is not yet supported",
-            where=Position(document.file),
-            advice="write `digest`: licet refuses what it would not do",
-        )
 
 
 def _refuse_unpassable(document: PolicyDocument, may_pass: Callable[[str], bool]) -> None:

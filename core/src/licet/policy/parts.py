@@ -67,7 +67,11 @@ class SandboxPolicy(Strict):
 
 
 class AuditPolicy(Strict):
-    """How the trail is kept: `required` runs nothing without it, `best_effort` records the gap."""
+    """How the trail is kept.
+
+    Mode `required` runs nothing without it, `best_effort` records the gap. Of content, `digest` records keyed
+    digests alone; `kept` keeps it beside the record, where it can be erased.
+    """
 
     mode: Literal["required", "best_effort"] | None = None
     content: Literal["digest", "kept"] | None = None

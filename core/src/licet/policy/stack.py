@@ -155,7 +155,7 @@ class PolicyStack:
         modes = [part.audit.mode for part in self._tightening]
         return "best_effort" if modes[0] == "best_effort" and "required" not in modes else "required"
 
-    @property
+    @cached_property
     def content_mode(self) -> Literal["digest", "kept"]:
         """`kept` only if the root says so and no bound or rule says `digest`."""
         modes = [part.audit.content for part in self._tightening]

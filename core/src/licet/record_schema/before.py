@@ -71,6 +71,8 @@ class Request(Part):
     changes: list[Change]
     metadata: dict[str, Any]
     """What the caller adds; licet reads nothing from it."""
+    not_kept: dict[str, str] | None = None
+    """Why parts of a request are not kept whose content the policy keeps."""
     licet: str
     screen: str
     """The versions that decided."""

@@ -158,7 +158,9 @@ def _sandbox() -> Schema:
 def _audit() -> Schema:
     told = {
         "mode": words(("required", "best_effort"), "`required`: no trail, no run."),
-        "content": words(("digest", "kept"), "`digest`: the record holds no content."),
+        "content": words(
+            ("digest", "kept"), "`digest`: of content only digests stay. `kept`: it stays, too."
+        ),
     }
     return closed(_properties(AuditPolicy, told), description="How the trail is kept.")
 

@@ -1,0 +1,164 @@
+"""`licet audit erase`: delete kept content for good, and record it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from licet_audit.cli import asking, options
+from licet_audit.cli.steps import counted
+
+if TYPE_CHECKING:
+    from licet.state import StateDirectory
+
+    from licet_audit.retention.choosing import Choice
+    from licet_audit.retention.erasing import Erasure
+    from licet_audit.retention.survey import Survey
+
+_STAYS = (
+    "the records stay and still prove, with sizes and keyed digests; backups, snapshots and what a disk "
+    "keeps of deleted files are not reached"
+)
+
+
+@click.command()
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@click.option("--subject", metavar="ID", help="All runs for this subject, or on behalf of it.")
+@click.option("--tenant", metavar="ID", help="All runs for this tenant.")
+@click.option(
+    "--before",
+    metavar="TIME",
+    callback=asking.as_moment,
+    help="All runs that ended before: 2026-05-01, or 90d (ago).",
+)
+@click.option("--orphans", is_flag=True, help="Content that no record names, since its writer died.")
+@click.option("--skip", is_flag=True, help="Erase what can be erased, if some is on hold or still running.")
+@asking.reason
+@asking.dry_run
+@asking.yes
+@options.of_a_log
+@options.as_json
+def erase(
+    runs: tuple[str, ...],
+    subject: str | None,
+    tenant: str | None,
+    before: str | None,
+    orphans: bool,
+    skip: bool,
+    reason: str | None,
+    dry_run: bool,
+    yes: bool,
+    state: str | None,
+    policy: str | None,
+    as_json: bool,
+) -> int:
+    """Delete kept content and its salts for good; the records of the runs stay, and one says what went.
+
+    Chosen are the runs that meet all options. Without a salt nothing can be guessed from what a record
+    holds. What is on hold stays.
+
+    Exit codes: 0 erased, or nothing to erase · 1 on hold, or a run has not ended · 2 usage · 7 not possible
+    """
+    from licet_audit.retention import removal
+
+    choice = asking.choice(runs or None, subject, tenant, before=before)
+    _require_choice(choice, orphans=orphans)
+    if dry_run:
+        where = asking.log_to_read(state, policy)
+        _, erasure = _look(where, choice, orphans=orphans)
+        _tell(erasure, None, as_json=as_json)
+        return 1 if erasure.held or erasure.unfinished else 0
+    why, where = asking.stated(reason), asking.log_to_change(state, policy)
+    with removal.alone(where):
+        found, erasure = _look(where, choice, orphans=orphans)
+        if not skip:
+            erasure.require_whole()
+        records: tuple[int, ...] = ()
+        if erasure.count:
+            asking.require_meant(f"Erase {_summary(erasure)}?", yes=yes)
+            records = _carry_out(where, erasure, why, found.size)
+    _tell(erasure, records, as_json=as_json)
+    return 0
+
+
+def _require_choice(choice: Choice, *, orphans: bool) -> None:
+    from licet.errors import UsageError
+
+    if orphans and not choice.is_empty:
+        raise UsageError("`--orphans` belongs to no run", advice="erase orphans by themselves")
+    if choice.is_empty and not orphans:
+        raise UsageError(
+            "nothing is chosen",
+            advice="name runs, or choose with `--subject`, `--tenant`, `--before`, `--orphans`",
+        )
+
+
+def _look(state: StateDirectory, choice: Choice, *, orphans: bool) -> tuple[Survey, Erasure]:
+    from dataclasses import replace
+
+    from licet_audit.retention import erasing
+    from licet_audit.retention.survey import survey
+
+    with counted("records read") as hear:
+        found = survey(state, hear)
+    if choice.runs is not None:
+        choice = replace(choice, runs=tuple(found.run(one).run_id for one in choice.runs))
+    with counted("content looked at") as hear:
+        if orphans:
+            return found, erasing.orphaned(state, found, hear)
+        return found, erasing.planned(state, found, choice, hear)
+
+
+def _carry_out(state: StateDirectory, erasure: Erasure, reason: str, size: int) -> tuple[int, ...]:
+    from licet_audit.identity import account
+    from licet_audit.retention import erasing
+
+    return erasing.carry_out(state, erasure, reason, account(), size=size)
+
+
+def _summary(erasure: Erasure) -> str:
+    from licet.units import show_size
+
+    pieces = f"{erasure.count} piece{'' if erasure.count == 1 else 's'} of content"
+    runs = len(erasure.runs)
+    whose = "that no record names" if erasure.orphans else f"of {runs} run{'' if runs == 1 else 's'}"
+    return f"{pieces} ({show_size(erasure.size)}) {whose}"
+
+
+def _tell(erasure: Erasure, records: tuple[int, ...] | None, *, as_json: bool) -> None:
+    from licet.cli.terminal import Card, put_json, show_card
+
+    if as_json:
+        put_json(_as_json(erasure, records))
+        return
+    heading = "nothing to erase" if not erasure.count else "would erase" if records is None else "erased"
+    rows = [("content", _summary(erasure))] if erasure.count else []
+    rows += [("", run) for run in erasure.runs[:10]]
+    rows += [("", f"and {len(erasure.runs) - 10} more")] if len(erasure.runs) > 10 else []
+    if erasure.altered:
+        rows.append(("altered", f"{len(erasure.altered)} of it was no longer what was committed to"))
+    if erasure.missing:
+        rows.append(("missing", f"{len(erasure.missing)} was gone already, and no record says why"))
+    held = {run.run_id: hold for run, hold in erasure.held}
+    rows += [("on hold", f"{run}: {hold}") for run, hold in list(held.items())[:10]]
+    rows += [("not ended", run.run_id) for run in erasure.unfinished[:10]]
+    if records:
+        rows.append(("stays", _STAYS))
+    note = f"audit {', '.join(f'#{seq}' for seq in records[:3])}" if records else ""
+    show_card(Card("warn" if held or erasure.unfinished else "good", heading, note, rows))
+
+
+def _as_json(erasure: Erasure, records: tuple[int, ...] | None) -> dict[str, Any]:
+    return {
+        "dry_run": records is None,
+        "records": list(records or ()),
+        "runs": erasure.runs,
+        "contents": erasure.count,
+        "bytes": erasure.size,
+        "orphans": erasure.orphans,
+        "altered": erasure.altered,
+        "missing": erasure.missing,
+        "held": [{"run_id": run.run_id, "hold": hold.id} for run, hold in erasure.held],
+        "unfinished": [run.run_id for run in erasure.unfinished],
+    }
