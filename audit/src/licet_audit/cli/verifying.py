@@ -10,7 +10,7 @@ from licet.errors import AuditUnavailable
 from licet_audit.cli import options
 from licet_audit.cli.readers import reader_of
 
-_EXIT = {"proven": 0, "tampered": 1, "incomplete": 3, "unverifiable": 4}
+EXIT = {"proven": 0, "tampered": 1, "incomplete": 3, "unverifiable": 4}
 _MARKS = {True: "ok", False: "FAILED", None: "unknown"}
 
 
@@ -28,14 +28,14 @@ def verify(state: str | None, policy: str | None, as_json: bool) -> int:
         found = reader_of(state, policy).verify()
     except AuditUnavailable as problem:
         fail(problem, as_json=as_json)
-        return _EXIT["unverifiable"]
+        return EXIT["unverifiable"]
     if as_json:
         put_json(asdict(found))
-        return _EXIT[found.status]
+        return EXIT[found.status]
     rows = [(claim.name, f"{_MARKS[claim.ok]}: {claim.detail}") for claim in found.claims]
     if found.first_bad_seq is not None:
         rows.append(("first bad", f"record #{found.first_bad_seq}, byte {found.first_bad_byte}"))
     rows += [("not proven", text) for text in found.not_proven]
     tone: Tone = "good" if found.status == "proven" else "bad"
     show_card(Card(tone, found.status, f"{found.records} records", rows))
-    return _EXIT[found.status]
+    return EXIT[found.status]
