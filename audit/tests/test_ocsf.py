@@ -152,7 +152,8 @@ _JSON = st.recursive(
 _KINDS = "request decision execution tool_call probe result log access"
 _FIELDS = (
     "subject results backend version isolation termination success exit_code detail tool sequence effect"
-    " outcome policy policy_digest digests code_bytes call_digest verdicts verdict rules opened candidates metadata"
+    " outcome policy policy_digest digests code_bytes call_digest verdicts verdict rules opened candidates"
+    " metadata"
 )
 
 
