@@ -1,6 +1,7 @@
 """A state directory of its own for each test, and short names for what every test needs."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 from licet.record import Entry, Record
 from licet.state import StateDirectory, open_state
 from licet_audit.log import DurableLog
+
+sys.path.insert(0, str(Path(__file__).parent))  # helpers of several tests are modules
 
 Append = Callable[..., list[Record]]
 

@@ -77,7 +77,9 @@ asyncio.run(main())
 
 
 def bodies(state: StateDirectory) -> list[object]:
-    return [one.entry.body.get("n", one.entry.body.get("termination")) for one in LogReader(state).records()]
+    """What each record says: its number, how a run ended, or the event."""
+    said = [one.entry.body for one in LogReader(state).records()]
+    return [body.get("n", body.get("termination", body.get("event"))) for body in said]
 
 
 @pytest.fixture
@@ -122,7 +124,7 @@ def test_a_full_disk_refuses_and_goes_on_once_there_is_room(disk: Path, entry: M
         await log.close()
 
     asyncio.run(go_on())
-    assert bodies(state)[1:] == [*range(refused), "unknown", refused]
+    assert bodies(state)[1:] == [*range(refused), "reopened", "unknown", refused]
     assert LogReader(state).verify().status == "proven"
 
 

@@ -17,7 +17,7 @@ from licet.locks import try_lock
 from licet.plain import canonical
 from licet.record import AuditLog, AuditReader, Entry, Record, leaf_hash
 from licet.state import StateDirectory, open_state
-from licet_audit import checkpointer, plugin, seen, writer
+from licet_audit import checkpointer, plugin, seen, worker
 from licet_audit.log import DurableLog
 from licet_audit.notes import Head, Signer, origin_of
 from licet_audit.reader import LogReader
@@ -274,7 +274,7 @@ def test_a_lock_that_is_never_given_back_hangs_nobody(
     state: StateDirectory, append: Callable[..., list[Record]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append([])
-    monkeypatch.setattr(writer, "_PATIENCE", 0.05)
+    monkeypatch.setattr(worker, "PATIENCE", 0.05)
     with (state.path / "log.lock").open("rb+") as held:
         assert try_lock(held.fileno())
         with pytest.raises(AuditUnavailable) as caught:

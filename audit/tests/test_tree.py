@@ -6,42 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from licet_audit import tree
-
-
-def slow_root(leaves: list[bytes]) -> bytes:
-    """MTH of RFC 6962 2.1, by the letter."""
-    if not leaves:
-        return hashlib.sha256(b"").digest()
-    if len(leaves) == 1:
-        return leaves[0]
-    k = 1
-    while k * 2 < len(leaves):
-        k *= 2
-    return hashlib.sha256(b"\x01" + slow_root(leaves[:k]) + slow_root(leaves[k:])).digest()
-
-
-def slow_path(index: int, leaves: list[bytes]) -> list[bytes]:
-    """PATH of RFC 6962 2.1.1, by the letter."""
-    if len(leaves) == 1:
-        return []
-    k = 1
-    while k * 2 < len(leaves):
-        k *= 2
-    if index < k:
-        return [*slow_path(index, leaves[:k]), slow_root(leaves[k:])]
-    return [*slow_path(index - k, leaves[k:]), slow_root(leaves[:k])]
-
-
-def slow_proof(old: int, leaves: list[bytes], *, whole: bool = True) -> list[bytes]:
-    """SUBPROOF of RFC 6962 2.1.2, by the letter."""
-    if old == len(leaves):
-        return [] if whole else [slow_root(leaves)]
-    k = 1
-    while k * 2 < len(leaves):
-        k *= 2
-    if old <= k:
-        return [*slow_proof(old, leaves[:k], whole=whole), slow_root(leaves[k:])]
-    return [*slow_proof(old - k, leaves[k:], whole=False), slow_root(leaves[:k])]
+from slow_tree import slow_path, slow_proof, slow_root, some_leaves
 
 
 class Leaves:
@@ -55,10 +20,6 @@ class Leaves:
         if start + (1 << level) > len(self._leaves):
             raise LookupError(f"{level}/{index}")
         return slow_root(self._leaves[start : start + (1 << level)])
-
-
-def some_leaves(size: int) -> list[bytes]:
-    return [tree.leaf(b"%d" % number) for number in range(size)]
 
 
 sizes = st.integers(1, 70)

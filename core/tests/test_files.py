@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from licet.files import create_once, open_plain, read_plain, replace
+from licet.files import create_each, create_once, make_folder, open_plain, read_plain, replace
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX files of all kinds")
 
@@ -66,3 +66,16 @@ def test_what_is_made_once_is_never_made_again(tmp_path: Path) -> None:
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"first")]
     replace(tmp_path / "file", b"third")
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"third")]
+
+
+def test_files_that_are_made_together_are_whole_private_and_never_replaced(tmp_path: Path) -> None:
+    make_folder(tmp_path / "a" / "b")
+    make_folder(tmp_path / "a" / "b")
+    one, two = tmp_path / "a" / "one", tmp_path / "a" / "b" / "two"
+    assert create_each({one: b"1", two: b"2"}) == []
+    assert create_each({one: b"x", two.with_name("three"): b"3"}) == [one]
+    assert [path.read_bytes() for path in (one, two, two.with_name("three"))] == [b"1", b"2", b"3"]
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b", "one", "three", "two"]
+    if sys.platform != "win32":
+        modes = [path.stat().st_mode & 0o777 for path in (tmp_path / "a", tmp_path / "a" / "b", one, two)]
+        assert modes == [0o700, 0o700, 0o600, 0o600]

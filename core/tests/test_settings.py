@@ -90,7 +90,7 @@ def test_wrong_settings_name_the_known_ones(state: Path, managed: Path) -> None:
     managed.write_text("enable = []")
     with pytest.raises(InvalidSettings) as problem:
         load_settings(state, {}, managed=managed)
-    assert problem.value.advice == "known settings are `enabled`, `home`, `pass_environment`"
+    assert problem.value.advice == "known settings are `enabled`, `home`, `pass_environment`, `anchors`"
 
 
 @pytest.mark.parametrize("content", [b"\xff", b"a = '\xc3'"])

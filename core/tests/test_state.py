@@ -233,6 +233,18 @@ def test_what_is_said_of_a_long_path_is_short() -> None:
     assert problem.message == f"`/{'x' * 298}…` can't be used: file name too long"
 
 
+def test_all_registrations_are_listed_and_what_is_none_is_left_out(tmp_path: Path, home: Path) -> None:
+    assert state.registered() == ()
+    assert not home.exists()
+    made = sorted((state.open_state(tmp_path / name) for name in "ab"), key=lambda one: one.log_id)
+    assert state.registered() == tuple((one.log_id, one.path) for one in made)
+    logs = home / "licet" / "logs"
+    (logs / f"{'0' * 32}.json").write_text("{}")
+    (logs / "notes.json").write_text("{}")
+    (logs / f"{made[0].log_id}.txt").write_text("{}")
+    assert state.registered() == tuple((one.log_id, one.path) for one in made)
+
+
 def test_a_damaged_registration_is_none(tmp_path: Path, home: Path) -> None:
     made = state.open_state(tmp_path / ".licet")
     registration = home / "licet" / "logs" / f"{made.log_id}.json"

@@ -200,8 +200,17 @@ def policy() -> None:
     print(f"load of 1,000 rules{load_seconds(1_000):>28.3f} s    (goal 0.3 s)")
 
 
+def audit_append() -> None:
+    """Durable appends by one task, 64 tasks and 8 processes, against one writer of plain JSONL."""
+    from audit import compare_appends
+
+    with own_state() as folder:
+        compare_appends(folder, show, 9)
+
+
 BENCHMARKS = {
-    work.__name__: work for work in (warm_run, selection, whole_process, controlled_process, policy)
+    work.__name__: work
+    for work in (warm_run, selection, whole_process, controlled_process, policy, audit_append)
 }
 
 

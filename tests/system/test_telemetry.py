@@ -6,8 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from licet import Runtime, telemetry
+from licet import Runtime
 from licet.record import MemoryLog
+from licet.telemetry import names
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -46,12 +47,12 @@ def test_each_step_is_a_span_of_the_run_with_its_place_in_the_log(exporter: InMe
         "request", "decision", "selection", "authorization", "execution", "result",
     ]  # fmt: skip
     for record in records:
-        span = spans[telemetry.STEPS[record.entry.kind]]
+        span = spans[names.STEPS[record.entry.kind]]
         assert span.parent is not None
         assert span.parent.span_id == root.context.span_id
         assert span.attributes is not None
-        assert span.attributes[telemetry.SEQ] == record.seq
-        assert span.attributes[telemetry.LEAF] == record.leaf
+        assert span.attributes[names.SEQ] == record.seq
+        assert span.attributes[names.LEAF] == record.leaf
         assert record.entry.trace_id == f"{root.context.trace_id:032x}"
     assert spans["licet.decide"].attributes["licet.decision.effect"] == "allow"  # type: ignore[index]
     assert root.attributes["licet.termination"] == "exited"  # type: ignore[index]
@@ -79,5 +80,5 @@ def test_every_kind_of_record_has_a_span_and_the_docs_name_it() -> None:
     from licet.record import Kind
 
     page = (Path(__file__).parents[2] / "docs" / "reference" / "trail.md").read_text("utf-8")
-    assert set(telemetry.STEPS) == set(get_args(Kind))
-    assert [name for name in telemetry.STEPS.values() if f"`{name}`" not in page] == []
+    assert set(names.STEPS) == set(get_args(Kind))
+    assert [name for name in names.STEPS.values() if f"`{name}`" not in page] == []

@@ -8,6 +8,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Mapping
@@ -15,10 +16,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from licet.plain import canonical
-from licet.record import Entry, Record, seat
+from licet.plain import Plain, canonical
+from licet.record import VERSION, Entry, Record
 
 MAX_LINE = 4 * 2**20  # bytes, newline included; a longer line is no record
+_PLACE = 64 + 20 + 1  # bytes that `prev`, `seq` and the newline take at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +34,70 @@ class Head:
 NOTHING = Head(-1, "")
 
 
-def encode(entry: Entry, *, log: str, seq: int, prev: str, writer: Mapping[str, Any]) -> tuple[Record, bytes]:
-    """Make `entry` record `seq`, after the one whose leaf is `prev`; return it with its line and newline.
+class Draft:
+    """An entry whose place is open: its line is spelled but for `seq` and `prev`."""
 
-    Raises:
-        ValueError: the entry has no canonical form, or is longer than a record may be.
-    """
-    try:
-        record, line = seat(entry, log=log, seq=seq, prev=prev, writer=writer)
-    except (TypeError, RecursionError) as problem:
-        raise ValueError(f"it is no plain JSON: {problem}") from None
-    if len(line) >= MAX_LINE:
-        raise ValueError(f"it has {len(line)} bytes, a record has fewer than {MAX_LINE}")
-    return record, line + b"\n"
+    __slots__ = ("_after", "_before", "_between", "_digest", "entry", "kept")
+
+    def __init__(self, entry: Entry, kept: Mapping[str, str], parts: tuple[bytes, bytes, bytes]) -> None:
+        self.entry = entry
+        self.kept = kept
+        self._before, self._between, self._after = parts
+        self._digest = hashlib.sha256(b"\x00" + self._before)  # a leaf, as RFC 6962 has it
+
+    def seat(self, seq: int, prev: str) -> tuple[bytes, str]:
+        """Its line with the newline, and its leaf, as record `seq` after the one whose leaf is `prev`."""
+        rest = b"%b%b%d%b" % (prev.encode("ascii"), self._between, seq, self._after)
+        digest = self._digest.copy()
+        digest.update(rest)
+        return b"%b%b\n" % (self._before, rest), digest.hexdigest()
+
+
+class Spelling:
+    """How the records of one writer of one log are spelled; what they share is spelled once."""
+
+    def __init__(self, log: str, writer: Mapping[str, Any]) -> None:
+        self.log = log
+        self.writer = writer
+        self._end = canonical({"v": VERSION, "writer": dict(writer)})
+
+    def draft(self, entry: Entry) -> Draft:
+        """Spell an entry, as `licet.record.seat` does, before its place is known.
+
+        Raises:
+            ValueError: the entry has no canonical form, or is longer than a record may be.
+        """
+        kept = {one.name: one.commitment for one in entry.kept}
+        # The names of fields are sorted, so those around `prev` and `seq` are three runs of them.
+        before = {
+            "body": entry.body if type(entry.body) is Plain else dict(entry.body),
+            "kept": kept or None,
+            "kind": entry.kind,
+            "log": self.log,
+            "mono_ns": str(entry.mono_ns),
+            "phase": entry.phase,
+        }
+        after = {"span_id": entry.span_id, "time": entry.time, "trace_id": entry.trace_id}
+        try:
+            parts = (
+                _fields(before)[:-1] + b',"prev":"',
+                b'",' + _fields({"run_id": entry.run_id})[1:-1] + b',"seq":',
+                b"," + _fields(after)[1:-1] + b"," + self._end[1:],
+            )
+        except (TypeError, RecursionError) as problem:
+            raise ValueError(f"it is no plain JSON: {problem}") from None
+        if (size := sum(map(len, parts)) + _PLACE) >= MAX_LINE:
+            raise ValueError(f"it has {size} bytes, a record has fewer than {MAX_LINE}")
+        return Draft(entry, kept, parts)
+
+    def record(self, draft: Draft, seq: int, prev: str, leaf: str) -> Record:
+        """The record that a draft became."""
+        return Record(self.log, seq, prev, self.writer, draft.entry, leaf=leaf, kept=draft.kept)
+
+
+def _fields(content: dict[str, Any]) -> bytes:
+    """The canonical object of those fields that are there."""
+    return canonical({name: value for name, value in content.items() if value is not None})
 
 
 def decode(line: bytes) -> dict[str, Any]:

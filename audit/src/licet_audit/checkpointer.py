@@ -18,13 +18,14 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from licet import files
 from licet.errors import AuditUnavailable
-from licet.files import create_once, make_folder, open_plain, read_plain, replace
+from licet.files import create_once, make_folder, open_plain, read_plain
 from licet.locks import wait_lock
 from licet.state import StateDirectory, failures, trusted
 
@@ -165,10 +166,10 @@ class Notary:
                 if known and known[-1].head == head and not renew:
                     newest = known[-1]
                 else:
-                    newest = _Known(signer.sign(head, at), head, at, "that this process signed")
+                    newest = _Known(signer.sign(head, at), head, at, "")
                 self._publish(newest.note)
                 seen.remember(self._state, signer.key, newest.note, closed=closed)
-                self._newest = newest
+                self._newest = replace(newest, place="that this process saw last")
                 return newest.note
 
     def _ready(self) -> Signer:
@@ -196,12 +197,12 @@ class Notary:
     def _known(self, key: VerifierKey) -> list[_Known]:
         """The checkpoints that a new one has to continue, the newest last."""
         found = [self._newest] if self._newest else []
-        remembered, path = seen.of(self._state.log_id), _newest_path(self._state)
-        places = ((remembered.checkpoint if remembered else None, seen.path_of(self._state.log_id)),)
+        remembered = seen.of(self._state.log_id)
+        place = seen.path_of(self._state.log_id)
         try:
-            for note, place in (*places, (signed(self._state), path)):
-                if note is not None and all(one.note != note for one in found):
-                    found.append(_Known.of(note, key, f"in `{place}`"))
+            _add(found, remembered.checkpoint if remembered else None, key, place)
+            place = _newest_path(self._state)
+            _add(found, signed(self._state), key, place)
         except InvalidNote as problem:
             raise AuditUnavailable(
                 f"`{place}` holds no checkpoint of this log: {problem}",
@@ -269,7 +270,7 @@ class Notary:
                 return
         except FileNotFoundError:
             pass
-        replace(path, note.data)
+        files.replace(path, note.data)
 
     @contextmanager
     def _locked(self, name: str, flags: int, *, shared: bool = False) -> Iterator[None]:
@@ -284,6 +285,11 @@ class Notary:
             yield
         finally:
             os.close(lock)
+
+
+def _add(found: list[_Known], note: Note | None, key: VerifierKey, place: Path | None) -> None:
+    if note is not None and all(one.note != note for one in found):
+        found.append(_Known.of(note, key, f"in `{place}`"))
 
 
 def _compare(head: Head, known: Sequence[_Known]) -> None:

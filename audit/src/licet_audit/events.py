@@ -16,6 +16,14 @@ class LogOpened(Part):
     """Its id."""
 
 
+class LogReopened(Part):
+    """A process goes on with a log that it had given up."""
+
+    event: Literal["reopened"] = "reopened"
+    reason: str
+    """The failure after which it wrote nothing more."""
+
+
 class SegmentSealed(Part):
     """The segment that this record ends is full; the next record begins another."""
 
@@ -36,6 +44,34 @@ class RecordsLost(Part):
 
     event: Literal["gap"] = "gap"
     missing: int
+
+
+class Anchored(Part):
+    """An anchor outside this host has seen a checkpoint."""
+
+    event: Literal["anchored"] = "anchored"
+    anchor: str
+    """Its name: a path, an address, or the name of a key."""
+    kind: str
+    """`file`, `timestamp`, `witness`, or what a plugin calls its own."""
+    size: int
+    """How many records the checkpoint covers."""
+    root: str
+    """The root of their tree, in hexadecimal."""
+    time: str | None
+    """When, as the anchor says, RFC 3339 in UTC; null if it doesn't."""
+    digest: str
+    """SHA-256 of its receipt, in hexadecimal."""
+
+
+class AnchorFailed(Part):
+    """An anchor outside this host has not seen a checkpoint."""
+
+    event: Literal["anchor_failed"] = "anchor_failed"
+    anchor: str
+    kind: str
+    size: int
+    reason: str
 
 
 class Committed(Part):
@@ -130,9 +166,12 @@ class SegmentsPruned(Part):
 
 EVENTS: tuple[type[BaseModel], ...] = (
     LogOpened,
+    LogReopened,
     SegmentSealed,
     TailQuarantined,
     RecordsLost,
+    Anchored,
+    AnchorFailed,
     ContentErased,
     HoldSet,
     HoldReleased,

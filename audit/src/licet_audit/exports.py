@@ -60,4 +60,14 @@ FORMATS: Mapping[str, Format] = {
         "licet_audit.lines:write",
         frozenset({"output"}),
     ),
+    "otlp": Format(
+        "all records to an OpenTelemetry collector (--to), from where the last export to it ended",
+        "licet_audit.otlp.command:write",
+        frozenset({"to", "header", "signal", "follow", "patience", "again"}),
+    ),
+    "ocsf": Format(
+        "events of the Open Cybersecurity Schema Framework, one a line",
+        "licet_audit.ocsf.writing:write",
+        frozenset({"output"}),
+    ),
 }

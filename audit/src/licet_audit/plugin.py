@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import click
-    from licet.record import AuditLog, AuditReader
+    from licet.record import AnchorFailure, AnchorReceipt, AuditLog, AuditReader, Checkpoint
     from licet.settings import Settings
     from licet.state import StateDirectory
 
@@ -20,7 +20,12 @@ def licet_audit_log(settings: Settings, state: StateDirectory) -> AuditLog:
     """Open the durable log in `state`; it joins the chain at its first append."""
     from licet_audit.log import DurableLog
 
-    return DurableLog(state)
+    log = DurableLog(state)
+    if settings.anchors.every is None:
+        return log
+    from licet_audit.anchors.regularly import AnchoredLog
+
+    return AnchoredLog(log, state, settings)
 
 
 @hookimpl
@@ -29,6 +34,14 @@ def licet_audit_reader(state: StateDirectory) -> AuditReader:
     from licet_audit.reader import LogReader
 
     return LogReader(state)
+
+
+@hookimpl
+def licet_anchor(checkpoint: Checkpoint, settings: Settings) -> Sequence[AnchorReceipt | AnchorFailure]:
+    """Have `checkpoint` seen by the files, time-stamping authorities and witnesses that settings name."""
+    from licet_audit.anchors import anchored
+
+    return tuple(anchored(checkpoint, settings.anchors))
 
 
 @hookimpl

@@ -29,6 +29,7 @@ SEALED = "sealed"
 
 _NAME = re.compile(r"seg-(\d{20})\.jsonl", re.ASCII)
 _CHUNK = 64 * 1024
+_GROWTH = 2**20  # bytes by others that are read at once
 _PATIENCE = 5.0  # seconds; a reader then looks without the lock
 
 
@@ -157,12 +158,30 @@ def record_of(segment: Segment, line: Line) -> Record:
 def lines_from(segments: Sequence[Segment], seq: int) -> Iterator[bytes]:
     """The whole lines of an intact log from record `seq` on."""
     following = [segment.first for segment in segments[1:]]
-    for segment, end in zip(segments, [*following, None], strict=True):
+    for segment, end in zip(segments, [*following, None], strict=False):
         if end is not None and end <= seq:
             continue
         for number, line in enumerate(lines(segment), segment.first):
             if number >= seq and line.complete:
                 yield line.data
+
+
+def grown_head(descriptor: int, segment: Segment, size: int, head: Head) -> Head | None:
+    """The last record of an open segment that ended in `head` and has grown to `size` since.
+
+    All writers wait for this, so nothing is parsed. None unless it is plain that other writers added whole
+    records which follow `head` and don't seal the segment; `find_tail` takes the closer look.
+    """
+    grown = size - segment.size
+    data = _read_at(descriptor, min(grown, _GROWTH), segment.size)
+    if len(data) < grown or not data.endswith(b"}}\n"):
+        return None
+    seq, line = head.seq + data.count(b"\n"), data[data.rfind(b"\n", 0, -1) + 1 : -1]
+    follows = data.find(b'"prev":"%b"' % head.leaf.encode("ascii"), 0, data.index(b"\n")) > 0
+    # quotes in texts are escaped, so these are fields; as many lines as numbers means that none is missing
+    if not follows or b'"seq":%d,' % seq not in line or b'"kind":"log"' in line or line[:9] != b'{"body":{':
+        return None
+    return Head(seq, leaf_hash(line))
 
 
 def find_tail(segments: Sequence[Segment], log: str) -> Tail:

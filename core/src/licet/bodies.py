@@ -10,6 +10,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -35,11 +36,13 @@ if TYPE_CHECKING:
     from licet.probe.results import ProbeResult
 
 
-def request(prepared: Prepared) -> dict[str, Any]:
+def request(prepared: Prepared, caller_span: str | None = None) -> dict[str, Any]:
     """Who asks for what, and when: with the decision, all that it takes to decide it again."""
     normalized = prepared.request
     return {
         "at": prepared.facts.at.isoformat(),
+        "took_ns": prepared.took_ns,
+        **({"caller_span": caller_span} if caller_span else {}),
         "subject": normalized.subject.model_dump(exclude_none=True),
         "digests": normalized.digests.as_json(),
         "code_bytes": normalized.code_bytes,
@@ -254,7 +257,11 @@ def result(
     tool_calls: int,
     accesses: int,
 ) -> dict[str, Any]:
-    """How it ended, and what was seen of its protection: apart from what was claimed before it."""
+    """How it ended, and what was seen of its protection: apart from what was claimed before it.
+
+    `took_ns` is how long the digests took, which are made after the code has ended.
+    """
+    began_ns = time.monotonic_ns()
     error = outcome.error
     content = {"stdout": output.stdout, "stderr": output.stderr, "value": outcome.value_repr or ""}
     return {
@@ -275,6 +282,7 @@ def result(
         "unknown": protection.unknown,
         "tool_calls": tool_calls,
         "accesses": accesses,
+        "took_ns": time.monotonic_ns() - began_ns,
     }
 
 

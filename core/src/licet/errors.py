@@ -92,6 +92,13 @@ class EntryRefused(AuditUnavailable):
     slug = "entry-refused"
 
 
+class ExportFailed(LicetError):
+    """A trail could not be sent to where it was to go; the trail itself is as it was."""
+
+    slug = "export-failed"
+    exit_code = 8
+
+
 class RuntimeClosed(UsageError):
     """A runtime was used after it was closed."""
 

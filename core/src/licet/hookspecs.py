@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from licet.backend import Backend
     from licet.decide import Ballot, Decision
-    from licet.record import AnchorReceipt, AuditLog, AuditReader, Checkpoint
+    from licet.record import AnchorFailure, AnchorReceipt, AuditLog, AuditReader, Checkpoint
     from licet.request import NormalizedRequest
     from licet.settings import Settings
     from licet.state import StateDirectory
@@ -57,5 +57,7 @@ def licet_commands() -> Sequence[click.Command]:  # type: ignore[empty-body]
 
 
 @hookspec
-def licet_anchor(checkpoint: Checkpoint, settings: Settings) -> Sequence[AnchorReceipt]:  # type: ignore[empty-body]
-    """Have `checkpoint` seen outside this host, and return what proves that it was."""
+def licet_anchor(  # type: ignore[empty-body]
+    checkpoint: Checkpoint, settings: Settings
+) -> Sequence[AnchorReceipt | AnchorFailure]:
+    """Have `checkpoint` seen outside this host; return what proves that it was, or why it was not."""

@@ -19,7 +19,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from licet import bodies, connecting, keeping, values
+from licet import bodies, connecting, keeping, telemetry, values
 from licet.backend import Access, GuestError, Reply, Target, Termination, ToolCall
 from licet.calling import signature_of
 from licet.conclude import why_denied
@@ -143,15 +143,18 @@ class RunHost:
         except ValueError as problem:
             return Reply(error=GuestError("TypeError", f"the arguments of `{name}` can't cross: {problem}"))
         digest = self._digest("call", f"{self._plan.plan_digest}\0{sequence}\0{name}\0{arguments}".encode())
+        began_ns = time.monotonic_ns()
         try:
             decision = await self._decide(call)
         except ValueError as problem:
             return Reply(error=GuestError("TypeError", f"{name}() {problem}"))
         began = time.monotonic()
-        body = {"sequence": sequence, "tool": name, "call_digest": digest, **bodies.call(decision)}
+        took = {"took_ns": time.monotonic_ns() - began_ns}
+        body = {"sequence": sequence, "tool": name, "call_digest": digest, **bodies.call(decision), **took}
         self._trail.step("tool_call", body, phase="before", kept=keeping.of_call(self._prepared, arguments))
         await self._trail.commit()
-        reply, outcome = await self._perform(call, decision)
+        with self._trail.inside(f"{telemetry.CALL} {sequence}"):
+            reply, outcome = await self._perform(call, decision)
         made = ToolCallMade(sequence, name, digest, decision.effect, outcome, time.monotonic() - began)
         self.tool_calls.append(made)
         body = {"sequence": sequence, "tool": name, "outcome": outcome}

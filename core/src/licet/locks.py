@@ -3,13 +3,16 @@
 Rules this module keeps:
 
 - a lock belongs to an open file, so it ends with its process, however that ends;
-- nobody waits for ever: a process that is stopped while it holds a lock can't hang all others.
+- nobody waits for ever: a process that is stopped while it holds a lock can't hang all others; only
+  `take_lock` keeps no deadline, for a thread that nobody depends on, and those who wait for it keep theirs.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+
+_SHORTEST, _LONGEST, _GROWTH = 0.0001, 0.002, 1.5  # seconds between two tries, and how that grows
 
 if sys.platform == "win32":
     import msvcrt
@@ -25,6 +28,13 @@ if sys.platform == "win32":
         except PermissionError:
             return False
         return True
+
+    def take_lock(descriptor: int) -> None:
+        """Take the lock, however long others hold it, by asking again and again."""
+        pause = _SHORTEST
+        while not try_lock(descriptor):
+            time.sleep(pause)
+            pause = min(pause * _GROWTH, _LONGEST)
 
     def unlock(descriptor: int) -> None:
         """Give the lock back."""
@@ -42,6 +52,10 @@ else:
             return False
         return True
 
+    def take_lock(descriptor: int) -> None:
+        """Take the lock, however long others hold it; the kernel keeps those who wait in order."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
     def unlock(descriptor: int) -> None:
         """Give the lock back."""
         fcntl.flock(descriptor, fcntl.LOCK_UN)
@@ -50,10 +64,10 @@ else:
 def wait_lock(descriptor: int, seconds: float, *, shared: bool = False) -> bool:
     """Take the lock, waiting at most `seconds` for others; False if it is still held then."""
     deadline = time.monotonic() + seconds
-    pause = 0.0001
+    pause = _SHORTEST
     while not try_lock(descriptor, shared=shared):
         if time.monotonic() > deadline:
             return False
         time.sleep(pause)
-        pause = min(pause * 1.5, 0.002)
+        pause = min(pause * _GROWTH, _LONGEST)
     return True

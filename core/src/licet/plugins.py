@@ -25,7 +25,7 @@ from licet.backend import Backend
 from licet.decide import Ballot, Decision
 from licet.errors import AuditUnavailable, LicetError
 from licet.output import bounded
-from licet.record import AnchorReceipt, AuditLog, AuditReader, Checkpoint
+from licet.record import AnchorFailure, AnchorReceipt, AuditLog, AuditReader, Checkpoint
 from licet.request import NormalizedRequest
 from licet.settings import Settings
 from licet.state import StateDirectory
@@ -102,10 +102,13 @@ class Plugins:
             command for _, command in self._unique("command", [(str(one.name), one) for one in found])
         )
 
-    def anchor(self, checkpoint: Checkpoint) -> tuple[AnchorReceipt, ...]:
-        """Have a checkpoint seen by all anchors; one that fails is a problem, and spoils no other."""
-        given = {"checkpoint": checkpoint, "settings": self._settings}
-        return tuple(one for result in self._each("licet_anchor", tuple, **given) for one in result)
+    def anchor(self, checkpoint: Checkpoint) -> tuple[AnchorReceipt | AnchorFailure, ...]:
+        """Have a checkpoint seen by all anchors; a plugin that fails is one failure, and spoils no other."""
+        return tuple(
+            answer
+            for implementation in self._manager.hook.licet_anchor.get_hookimpls()
+            for answer in _anchored(implementation, checkpoint, self._settings)
+        )
 
     @property
     def has_deciders(self) -> bool:
@@ -185,6 +188,21 @@ def _ballots(implementation: Any, request: NormalizedRequest, decision: Decision
         reason = f"the decider `{name}` failed: {type(problem).__name__}: {bounded(str(problem), 500)}"
         return (Ballot(name, "deny", reason),)
     return tuple(replace(one, decider=name, reason=bounded(one.reason, 500)) for one in ballots)
+
+
+def _anchored(
+    implementation: Any, checkpoint: Checkpoint, settings: Settings
+) -> Sequence[AnchorReceipt | AnchorFailure]:
+    try:
+        given = {"checkpoint": checkpoint, "settings": settings}
+        answers = tuple(implementation.function(**{each: given[each] for each in implementation.argnames}))
+        for one in answers:
+            if not isinstance(one, (AnchorReceipt, AnchorFailure)):
+                raise TypeError(f"it answered `{bounded(str(one), 200)}`, which is no receipt")
+    except (Exception, SystemExit) as problem:  # a stranger's module can fail in any way
+        reason = f"{type(problem).__name__}: {bounded(str(problem), 500)}"
+        return (AnchorFailure("plugin", str(implementation.plugin_name), reason),)
+    return answers
 
 
 def _is_ballot(one: Any) -> bool:

@@ -11,7 +11,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from licet.applying import applied_to, canonical, facts_of
@@ -27,6 +27,7 @@ from licet.screen import screen
 from licet.select import Offer, Selection, select
 
 Deciders = Callable[[NormalizedRequest, Decision], Sequence[Ballot]]
+Clock = Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class Prepared:
     """A request after its pure stages, with what they were made under.
 
     `stack` is the policy of the whole run, to its last tool call, with the rules in it that apply; `facts` is
-    what their conditions read, `report` what the screen saw.
+    what their conditions read, `report` what the screen saw. `took_ns` is how long each stage took, by
+    the kind of its record, where there was a clock to tell.
     """
 
     stack: PolicyStack
@@ -46,6 +48,7 @@ class Prepared:
     explanation: Explanation
     syntax_error: Violation | None
     report: ScreenReport
+    took_ns: Mapping[str, int] = field(default_factory=dict)
 
 
 def prepare(
@@ -58,20 +61,27 @@ def prepare(
     host_environment: Mapping[str, str],
     digest: Digest,
     deciders: Deciders | None = None,
+    clock: Clock | None = None,
 ) -> Prepared:
     """Decide on `asked` under `stack` at the instant `at` (aware, in UTC), and select among `offers`.
 
-    `directory`, `host_environment` and `digest` are those of `normalize`; `deciders` asks every other one.
+    `directory`, `host_environment` and `digest` are those of `normalize`; `deciders` asks every other one;
+    `clock` (in nanoseconds) measures the stages.
 
     Raises:
         InvalidRequest: the request can't be understood, or brings other tools than the policy declares.
         InvalidPolicy: a rule reads arguments that one of its tools does not have.
     """
+    began = clock() if clock else 0
     request = normalize(asked, stack, directory=directory, host_environment=host_environment, digest=digest)
     if request.tools:
         check_tools(request.tools, stack)
     seen = canonical(screen(request.code, denied_modules=stack.denied_modules), request.workdir)
-    return decide_on(request, seen, stack, offers, at=at, digest=digest, deciders=deciders)
+    normalized = clock() if clock else 0
+    prepared = decide_on(request, seen, stack, offers, at=at, digest=digest, deciders=deciders, clock=clock)
+    return (
+        replace(prepared, took_ns={"request": normalized - began, **prepared.took_ns}) if clock else prepared
+    )
 
 
 def decide_on(
@@ -83,8 +93,10 @@ def decide_on(
     at: datetime,
     digest: Digest,
     deciders: Deciders | None = None,
+    clock: Clock | None = None,
 ) -> Prepared:
     """`prepare`, from where the request is normalised and its code screened."""
+    began = clock() if clock else 0
     facts = facts_of(request, seen, at, stack)
     applied = applied_to(stack, facts)
     rehearsed = [
@@ -98,7 +110,9 @@ def decide_on(
     if deciders is not None:
         decision = tightened(decision, deciders(request, decision))
     needs = seen.needs if seen.syntax_error is None else CodeNeeds()
+    decided = clock() if clock else 0
     selection = select(request, decision, needs, stack, offers)
+    took = {"decision": decided - began, "selection": clock() - decided} if clock else {}
     return Prepared(
         stack=stack,
         facts=facts,
@@ -109,6 +123,7 @@ def decide_on(
         explanation=explain(decision, selection, stack, seen.syntax_error, at=at),
         syntax_error=seen.syntax_error,
         report=seen,
+        took_ns=took,
     )
 
 

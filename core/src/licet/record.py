@@ -270,14 +270,23 @@ class Checkpoint(Protocol):
 class AnchorReceipt:
     """What proves that a checkpoint was seen outside this host.
 
-    `kind` says how to check `data`, `anchor` names who saw it, `time` is when, RFC 3339 in UTC, as the anchor
-    says; None if it doesn't.
+    `kind` says how to check `data` (lower case, digits and `_`), `anchor` names who saw it, `time` is when,
+    RFC 3339 in UTC, as the anchor says; None if it doesn't.
     """
 
     kind: str
     anchor: str
     data: bytes
     time: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorFailure:
+    """Why an anchor did not see a checkpoint, in words."""
+
+    kind: str
+    anchor: str
+    reason: str
 
 
 class UnavailableLog:

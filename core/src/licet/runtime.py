@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -154,7 +155,7 @@ class Runtime:
             return await self._run(prepared, UnavailableLog(keyless) if keyless else self._logbook.current())
 
     async def _run(self, prepared: Prepared, log: AuditLog) -> ExecutionResult:
-        with self._trail(log, prepared.stack) as trail:
+        with self._trail(log, prepared.stack, began=prepared.facts.at) as trail:
             try:
                 return await self._recorded(prepared, trail)
             except AuditUnavailable as problem:
@@ -214,6 +215,7 @@ class Runtime:
         for backend in self.backends:
             await backend.close()
         await self._logbook.close()
+        await asyncio.to_thread(telemetry.settle, 1.0)
         await asyncio.to_thread(self._portal.close)
 
     def close(self) -> None:
@@ -256,6 +258,7 @@ class Runtime:
             host_environment=os.environ,
             digest=digest,
             deciders=self._deciders,
+            clock=time.perf_counter_ns,
         )
 
     async def _proved(self, prepared: Prepared, trail: Trail) -> Prepared:
@@ -268,7 +271,7 @@ class Runtime:
 
     async def _recorded(self, prepared: Prepared, trail: Trail) -> ExecutionResult:
         """Record, prove, authorize, seal and execute."""
-        trail.step("request", bodies.request(prepared), kept=keeping.of_request(prepared))
+        trail.step("request", bodies.request(prepared, trail.caller), kept=keeping.of_request(prepared))
         trail.step("decision", bodies.decision(prepared.decision, prepared.stack))
         refusal = conclude.refusal(prepared)
         if refusal is None:
@@ -292,7 +295,8 @@ class Runtime:
         trail.step("execution", bodies.execution(plan, chosen), phase="before")
         try:
             await trail.commit()
-            outcome = await self._execute(plan, host)
+            with trail.inside(telemetry.CODE):
+                outcome = await self._execute(plan, host)
         except asyncio.CancelledError:
             await asyncio.shield(self._finish(prepared, plan, host, Outcome(Termination.cancelled), trail))
             raise
@@ -369,9 +373,8 @@ class Runtime:
                 if trail.log_failed:
                     await self._logbook.give_up(log)
 
-    def _trail(self, log: AuditLog, stack: PolicyStack, span: str = telemetry.RUN) -> Trail:
-        best_effort = stack.audit_mode == "best_effort"
-        return Trail(log, new_run_id(), best_effort=best_effort, gaps=self._gaps, span=span)
+    def _trail(self, log: AuditLog, stack: PolicyStack, **how: Any) -> Trail:
+        return Trail(log, new_run_id(), best_effort=stack.audit_mode == "best_effort", gaps=self._gaps, **how)
 
     def _open_log(self) -> AuditLog:
         return self.plugins.audit_log(states.open_state(self.state_path))

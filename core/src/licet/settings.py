@@ -16,17 +16,28 @@ Rules this module keeps:
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    field_validator,
+)
 
 from licet.errors import InvalidSettings, Position, reason_of
 from licet.files import read_plain
 from licet.machine import administrators_directory
 from licet.output import bounded
 from licet.state import trusted
+from licet.units import duration
 
 STATE_NAME = ".licet"
 """The name of a state directory that lies beside a policy."""
@@ -37,6 +48,54 @@ STANDARD = ("audit", "controlled_process", "monty", "policies")
 MANAGED_FILE = administrators_directory() / "config.toml"
 
 _MOST_BYTES = 1 << 20
+_URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?", re.ASCII)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _web(url: str) -> str:
+    if not _URL.fullmatch(url):
+        raise ValueError(f"`{bounded(url, 200)}` is no `http://` or `https://` address")
+    return url
+
+
+def _absolute(path: Path) -> Path:
+    if not path.is_absolute() or "\0" in str(path):
+        raise ValueError(f"`{bounded(str(path), 200)}` is no absolute path")
+    return path
+
+
+_Url = Annotated[str, AfterValidator(_web)]
+_Absolute = Annotated[Path, AfterValidator(_absolute)]
+
+
+class TimestampAuthority(_Strict):
+    """A time-stamping authority of RFC 3161; `roots` is a PEM file of the certificates that vouch for it."""
+
+    url: _Url
+    roots: _Absolute | None = None
+
+
+class Witness(_Strict):
+    """A witness of C2SP tlog-witness: its submission prefix, and its public key, `NAME+ID+BASE64`."""
+
+    url: _Url
+    key: Annotated[str, Field(pattern=r"^[^\s+]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+=*$")]
+
+
+class Anchors(_Strict):
+    """Who sees checkpoints of the log outside this host; nobody unless settings say so.
+
+    `files` lie on other media. `every` is after how many seconds a runtime has a new checkpoint seen by
+    itself; None leaves that to `licet audit anchor`.
+    """
+
+    files: tuple[_Absolute, ...] = ()
+    timestamps: tuple[TimestampAuthority, ...] = ()
+    witnesses: tuple[Witness, ...] = ()
+    every: Annotated[float | None, BeforeValidator(duration), Field(ge=1)] = None
 
 
 class Settings(BaseModel):
@@ -44,7 +103,8 @@ class Settings(BaseModel):
 
     `enabled` are the plugins to import; `home` is the state directory, None for `.licet` beside the policy,
     and absolute once it is here;
-    `pass_environment` are the host variables that a policy may hand on, where `*` ends a prefix.
+    `pass_environment` are the host variables that a policy may hand on, where `*` ends a prefix;
+    `anchors` are those who see checkpoints of the log outside this host.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -52,6 +112,7 @@ class Settings(BaseModel):
     enabled: tuple[str, ...] = STANDARD
     home: Path | None = None
     pass_environment: tuple[str, ...] = ("LANG", "LC_*", "TZ")
+    anchors: Anchors = Anchors()
     _demanded: tuple[str, ...] = PrivateAttr(default=())
 
     @field_validator("home")

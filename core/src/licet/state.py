@@ -166,6 +166,24 @@ def read_state(path: Path) -> StateDirectory:
     return StateDirectory(path, log_id)
 
 
+def registered() -> tuple[tuple[str, Path], ...]:
+    """The ids of the logs that this user's licet made on this host, and where their directories are.
+
+    Raises:
+        AuditUnavailable: the registrations can't be read.
+    """
+    home = user_state_path()
+    if home is None:
+        return ()
+    with failures(home):
+        try:
+            names = sorted(path.stem for path in (home / "logs").iterdir() if path.suffix == ".json")
+        except FileNotFoundError:
+            return ()
+        known = [(name, _registered(name)) for name in names if _ID.fullmatch(name)]
+    return tuple((name, Path(one.path)) for name, one in known if one is not None)
+
+
 def may_pin(state: StateDirectory) -> bool:
     """Whether what is seen in `state` may be remembered under its log id.
 

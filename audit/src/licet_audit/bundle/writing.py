@@ -149,9 +149,9 @@ def _put_anchors(folder: Folder, state: StateDirectory, prover: Prover) -> int:
     for size, found in receipts.all_of(state).items():
         if 0 < size <= prover.head.size:
             proof = prover.continues(prover.head_at(size))
-            folder.put(f"anchors/{size}/consistency", (proof.data,))
+            folder.put(f"anchors/{size:020d}/consistency", (proof.data,))
             for receipt in found:
-                folder.put(f"anchors/{size}/{receipt.name}", (receipt.data,))
+                folder.put(f"anchors/{size:020d}/{receipt.name}", (receipt.data,))
                 count += 1
     return count
 

@@ -7,11 +7,16 @@ from licet.cli.lazily import LazyGroup
 
 _COMMANDS = {
     "erase": ("licet_audit.cli.erasing", "erase"),
+    "hold": ("licet_audit.cli.holding", "hold"),
+    "release": ("licet_audit.cli.holding", "release"),
+    "prune": ("licet_audit.cli.pruning", "prune"),
     "list": ("licet_audit.cli.listing", "list_runs"),
     "query": ("licet_audit.cli.querying", "query"),
+    "report": ("licet_audit.cli.reporting", "report"),
     "show": ("licet_audit.cli.showing", "show_run"),
     "verify": ("licet_audit.cli.verifying", "verify"),
     "prove": ("licet_audit.cli.proving", "prove"),
+    "anchor": ("licet_audit.cli.anchoring", "anchor"),
     "export": ("licet_audit.cli.exporting", "export"),
 }
 

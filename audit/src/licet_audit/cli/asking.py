@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-import time
+from datetime import UTC, datetime
 
 import click
 from licet.errors import UsageError
 from licet.plain import plain
 from licet.state import StateDirectory, open_state
 
+from licet_audit.cli.filters import moment
 from licet_audit.cli.readers import reader_of
 from licet_audit.retention.choosing import Choice
-from licet_audit.retention.moments import moment
 
 _MOST_REASON = 2000  # characters
 
@@ -22,11 +22,17 @@ reason = click.option("--reason", metavar="TEXT", help="Why; it stands in the re
 
 
 def as_moment(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Read the value of an option that is a moment; spell it as records do."""
-    try:
-        return None if value is None else moment(value, time.time())
-    except ValueError as problem:
-        raise click.BadParameter(str(problem), context, parameter) from None
+    """Read the value of an option that is a time; spell it as records do.
+
+    Raises:
+        UsageError: it is none, or no time that a record could have.
+    """
+    if value is None:
+        return None
+    found = moment(value, datetime.now(UTC), str(parameter.name))
+    if len(found) == 1:
+        raise UsageError(f"`--{parameter.name}` is before any record", advice="give a time that records have")
+    return found
 
 
 def log_to_read(state: str | None, policy: str | None) -> StateDirectory:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from licet_audit.cli import asking, options
+from licet_audit.cli.steps import counted
 
 if TYPE_CHECKING:
     from licet.state import StateDirectory
@@ -29,7 +28,7 @@ _STAYS = (
 @click.option("--tenant", metavar="ID", help="All runs for this tenant.")
 @click.option(
     "--before",
-    metavar="WHEN",
+    metavar="TIME",
     callback=asking.as_moment,
     help="All runs that ended before: 2026-05-01, or 90d (ago).",
 )
@@ -101,11 +100,11 @@ def _look(state: StateDirectory, choice: Choice, *, orphans: bool) -> tuple[Surv
     from licet_audit.retention import erasing
     from licet_audit.retention.survey import survey
 
-    with _steps("records read") as hear:
+    with counted("records read") as hear:
         found = survey(state, hear)
     if choice.runs is not None:
         choice = replace(choice, runs=tuple(found.run(one).run_id for one in choice.runs))
-    with _steps("content looked at") as hear:
+    with counted("content looked at") as hear:
         if orphans:
             return found, erasing.orphaned(state, found, hear)
         return found, erasing.planned(state, found, choice, hear)
@@ -116,14 +115,6 @@ def _carry_out(state: StateDirectory, erasure: Erasure, reason: str, size: int) 
     from licet_audit.retention import erasing
 
     return erasing.carry_out(state, erasure, reason, account(), size=size)
-
-
-@contextlib.contextmanager
-def _steps(text: str) -> Iterator[Any]:
-    from licet.cli.progress import Steps
-
-    with Steps(text) as steps:
-        yield steps.step
 
 
 def _summary(erasure: Erasure) -> str:

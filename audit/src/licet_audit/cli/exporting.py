@@ -48,6 +48,28 @@ class _When(click.ParamType[str]):
     "-o", "--output", metavar="PATH", help="Where to write: a file, for a bundle a directory or FILE.zip."
 )
 @click.option("--content", is_flag=True, help="bundle: also what is kept of code, inputs and output.")
+@click.option("--to", metavar="URL", help="otlp: the collector, such as https://collector.example.com:4318")
+@click.option(
+    "--header",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="otlp: sent with each request; secrets better come in OTEL_EXPORTER_OTLP_HEADERS.",
+)
+@click.option(
+    "--signal",
+    type=click.Choice(["logs", "traces"]),
+    default="logs",
+    show_default=True,
+    help="otlp: each record as a log record, or the spans of the runs.",
+)
+@click.option("--follow", is_flag=True, help="otlp: do not end; send what is recorded from now on, too.")
+@click.option(
+    "--patience",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="otlp: how long a dead collector is tried again; default: 300, for ever with --follow.",
+)
+@click.option("--again", is_flag=True, help="otlp: send all of it again; ids are the same.")
 @options.of_a_log
 @options.as_json
 @click.pass_context

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 from licet.cli.logs import reader_of
+from licet.errors import UsageError
 
 from licet_audit.cli import options
 
@@ -30,13 +31,18 @@ if TYPE_CHECKING:
     show_default=True,
     help="How many runs, the newest ones.",
 )
+@click.option("--logs", is_flag=True, help="List the logs that this user has on this host instead.")
 @options.as_json
-def list_runs(state: str | None, policy: str | None, limit: int, as_json: bool) -> int:
-    """List the runs of the log, newest last."""
+def list_runs(state: str | None, policy: str | None, limit: int, logs: bool, as_json: bool) -> int:
+    """List the runs of the log, newest last; with `--logs`, all logs and what is found of each."""
     from licet.cli.terminal import put_json, put_table
 
-    from licet_audit.cli import tables
+    from licet_audit.cli import inventory, tables
 
+    if logs:
+        if state is not None or policy is not None:
+            raise UsageError("`--logs` is about all logs", advice="give it without `--state` and `--policy`")
+        return inventory.list_logs(as_json=as_json)
     runs = _newest(reader_of(state, policy), limit)
     if as_json:
         put_json([tables.short_json(run) for run in runs])

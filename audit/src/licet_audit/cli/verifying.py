@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from licet_audit.claims import Verification
     from licet_audit.notes import VerifierKey
 
-_EXIT = {"proven": 0, "tampered": 1, "incomplete": 3, "unverifiable": 4}
+EXIT = {"proven": 0, "tampered": 1, "incomplete": 3, "unverifiable": 4}
 _MARKS = {True: "ok", False: "FAILED", None: "unknown"}
 
 
@@ -53,7 +53,7 @@ def verify(
         reader = reader_of(state, policy)
     except AuditUnavailable as problem:
         fail(problem, as_json=as_json)
-        return _EXIT["unverifiable"]
+        return EXIT["unverifiable"]
     _require_of_log(given, reader.state.log_id)
     with Steps("checking the log") as steps:
 
@@ -65,7 +65,7 @@ def verify(
         put_json(asdict(found))
     else:
         _show(found)
-    return _EXIT[found.status]
+    return EXIT[found.status]
 
 
 def _key(given: str | None) -> VerifierKey | None:

@@ -122,7 +122,7 @@ def planned(state: StateDirectory, found: Survey, choice: Choice, hear: Hear = l
         elif is_writing(state, run):
             erasure.unfinished.append(run)
         else:
-            _look_at(state, run.run_id, left, erasure, hear)
+            look_at(state, run.run_id, left, erasure, hear)
     return erasure
 
 
@@ -141,12 +141,6 @@ def orphaned(state: StateDirectory, found: Survey, hear: Hear = lambda: None) ->
     return erasure
 
 
-def of_run(run: Run, erased: set[str]) -> list[Named]:
-    """What one run names that is not erased by a record."""
-    left = ((seq, _without(kept, erased)) for seq, kept in run.kept)
-    return [Named(run.run_id, seq, kept) for seq, kept in left if kept]
-
-
 def carry_out(state: StateDirectory, erasure: Erasure, reason: str, by: str, *, size: int) -> tuple[int, ...]:
     """Record and erase; inside of `removal.alone`. Returns the numbers of its records.
 
@@ -157,13 +151,18 @@ def carry_out(state: StateDirectory, erasure: Erasure, reason: str, by: str, *, 
     return tuple(record.seq for record in removal.carry_out(state, entries, size=size)) if entries else ()
 
 
-def _look_at(
+def look_at(
     state: StateDirectory,
     run_id: str,
     left: Iterable[tuple[int, dict[str, str]]],
     erasure: Erasure,
-    hear: Hear,
+    hear: Hear = lambda: None,
 ) -> None:
+    """Add to `erasure` what one run names and what is still there; `left` has it by the number of its record.
+
+    Raises:
+        AuditUnavailable: content can't be looked at.
+    """
     for seq, kept in left:
         there = {}
         for name, committed in kept.items():

@@ -23,6 +23,7 @@ from licet.state import StateDirectory, failures
 from licet_audit.contents import is_commitment
 from licet_audit.retention.choosing import Run
 from licet_audit.retention.holds import Hold, follow
+from licet_audit.retention.unfinished import commitments_of
 from licet_audit.segments import Line, Segment, lines, listing
 
 Hear = Callable[[], None]
@@ -148,14 +149,6 @@ def is_writing(state: StateDirectory, run: Run) -> bool:
             return not try_lock(descriptor, shared=True)
         finally:
             os.close(descriptor)
-
-
-def commitments_of(body: Mapping[str, Any]) -> list[str]:
-    """All commitments that an `erased` record is about; what is none is left out."""
-    found: list[object] = list(body.get("orphans") or ())
-    for one in body.get("commitments") or ():
-        found += one["kept"].values()
-    return [one for one in found if isinstance(one, str) and is_commitment(one)]
 
 
 def _taken(found: Survey, line: Line, stretch: Stretch) -> None:

@@ -1,19 +1,27 @@
-"""`licet explain RUN`: a decision as it was recorded, and whether its policy has changed since.
+"""`licet explain RUN`: a decision as it was recorded, what has changed since, and what would help.
 
-Rules this module keeps: the log is only read; that a policy can't be loaded any more hides nothing of it.
+Rules this module keeps:
+
+- the log is only read; that a policy can't be loaded any more hides nothing of it;
+- what would let it pass is found only where the log has kept the whole request, and decided about under the
+  policy as it is now.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from licet.cli import because
+from licet.cli import advising, because
 from licet.cli.refusals import SHOWN
 from licet.cli.terminal import Card, Tone, put_json, show_card
 from licet.errors import LicetError, UsageError
+from licet.report import Explanation, exit_code
+
+if TYPE_CHECKING:
+    from licet.record import AuditReader, Record
 
 _RUN = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{5,25}", re.ASCII | re.IGNORECASE)
 _HEADINGS: dict[int, tuple[Tone, str]] = {
@@ -23,7 +31,7 @@ _HEADINGS: dict[int, tuple[Tone, str]] = {
     5: ("bad", "was allowed, but no sandbox could run it"),
 }
 
-_AGAIN = "the code is not kept: `licet explain FILE`, with FILE as it was, finds what would pass"
+_AGAIN = "{}: `licet explain FILE`, with FILE as it was, finds what would pass"
 
 
 def is_run(name: str | None) -> bool:
@@ -42,26 +50,59 @@ def explain_run(run: str, policy: str | None, state: str | None, *, as_json: boo
         AuditUnavailable: the log can't be read.
     """
     from licet.cli.logs import reader_of
-    from licet.report import exit_code
     from licet.workbench.history.recounting import recounted
 
     reader = reader_of(state, None if state is not None else policy)
-    told = recounted(reader.records_of(run.upper()))
+    records = reader.records_of(run.upper())
+    told = recounted(records)
     if told is None:
         raise UsageError(
             f"no decision is recorded for the run `{run}`", advice=f"see `licet audit show {run}`"
         )
-    told["policy_now"] = now = _now(policy or next((one["file"] for one in told["documents"]), None))
+    deciding = policy or next((one["file"] for one in told["documents"]), None)
+    told["policy_now"] = now = _now(deciding)
     now["changed"] = now["policy_digest"] != told["policy_digest"] if now["policy_digest"] else None
     code = exit_code(told["effect"], told["selection"]["backend"])
+    again = _again(deciding, records, reader) if code and now["policy_digest"] else None
+    if isinstance(again, Explanation):
+        told["repair"] = again.as_json()["repair"]
+        now["effect"] = again.effect
     if as_json:
         put_json(told)
         return code
     tone, heading = _HEADINGS[code]
     note = f"run {told['run_id']} · audit #{told['recorded']['seq']}"
-    rows = [*rows_of(told, everything=everything), *([] if code == 0 else [("more", _AGAIN)])]
+    rows = [*rows_of(told, everything=everything)]
+    if code:
+        rows += _helping(again, everything=everything)
     show_card(Card(tone, heading, note, rows))
     return code
+
+
+def _again(policy: str | None, records: Sequence[Record], reader: AuditReader) -> Explanation | str:
+    """The request of a run decided again under `policy` as it is now; or why that can't be done."""
+    from licet.runtime import Runtime
+    from licet.workbench.history.kept import request_of
+    from licet.workbench.history.recorded import NotReplayable
+
+    assert policy is not None
+    try:
+        with Runtime.from_policy(policy) as runtime:
+            return runtime.decide(request_of(records, reader.content, runtime.stack))
+    except NotReplayable as problem:
+        return str(problem)
+    except LicetError as problem:
+        return f"it can't be decided again here ({problem.message})"
+
+
+def _helping(again: Explanation | str | None, *, everything: bool) -> Iterable[tuple[str, str]]:
+    """What would let a run pass that did not."""
+    if not isinstance(again, Explanation):
+        yield "more", _AGAIN.format(again or "its policy can't be loaded any more")
+    elif again.exit_code == 0:
+        yield "now", "it would be allowed under the policy as it is now"
+    else:
+        yield from advising.rows(again.repair, None if everything else SHOWN)
 
 
 def _now(policy: str | None) -> dict[str, Any]:

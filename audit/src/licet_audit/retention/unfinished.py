@@ -1,0 +1,101 @@
+"""Removals whose process died: what is recorded and not yet gone.
+
+Rules this module keeps:
+
+- a mark, `removal.begun`, is there from before the record until all that the record names is gone: whoever
+  removes next, or joins the log as a writer, finishes it; a mark without a record means nothing;
+- what goes is read from the record alone;
+- segments are removed oldest first, so that what is left has no hole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+from licet.errors import reason_of
+from licet.files import open_plain, read_plain, sync_directory
+from licet.locks import try_lock
+from licet.state import StateDirectory
+
+from licet_audit import contents, segments
+
+LOCK = "removal.lock"  # held by who removes
+
+_DIGITS = 20
+_log = logging.getLogger("licet")
+
+
+def finish_if_left(state: StateDirectory) -> None:
+    """Finish what a removal that died left undone; the caller holds the lock of the log.
+
+    What can't be finished keeps nobody from running code: it is told, and tried again the next time.
+    """
+    if not mark(state).exists():
+        return
+    try:
+        descriptor = open_plain(state.path / LOCK, os.O_RDWR | os.O_CREAT)
+        try:
+            if try_lock(descriptor):  # else who removes is alive
+                finish(state)
+        finally:
+            os.close(descriptor)
+    except OSError as problem:
+        _log.warning("an erasure that is recorded could not be finished: %s", reason_of(problem))
+
+
+def remove(state: StateDirectory, body: Mapping[str, Any]) -> None:
+    """Remove what the body of an `erased` or `pruned` record names; what is gone already is no error.
+
+    Raises:
+        OSError: not all of it is known to be gone.
+    """
+    if body.get("event") == "erased":
+        contents.delete(state, commitments_of(body))
+    elif body.get("event") == "pruned":
+        for first in sorted(int(segment["first"]) for segment in body["segments"]):
+            if first < body["begins"]:
+                segments.segment_path(state, first).unlink(missing_ok=True)
+        sync_directory(segments.log_directory(state))
+
+
+def commitments_of(body: Mapping[str, Any]) -> list[str]:
+    """All commitments that an `erased` record is about; what is none is left out."""
+    found: list[object] = list(body.get("orphans") or ())
+    for one in body.get("commitments") or ():
+        found += one["kept"].values()
+    return [one for one in found if isinstance(one, str) and contents.is_commitment(one)]
+
+
+def finish(state: StateDirectory) -> None:
+    """Remove what records since the mark was made name; who calls it holds both locks.
+
+    Raises:
+        OSError: not all of it is known to be gone.
+    """
+    text = read_plain(mark(state), _DIGITS + 1).strip()
+    since = int(text) if text.isdigit() else 0
+    for line in segments.lines_from(segments.listing(state), since):
+        if b'"kind":"log"' not in line:
+            continue
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):  # for `verify` to tell
+            content = orjson.loads(line)
+            if content["kind"] == "log":
+                remove(state, content["body"])
+    unmark(state)
+
+
+def mark(state: StateDirectory) -> Path:
+    """The file that is there while a removal is under way; it holds the size of the log before it."""
+    return state.path / "removal.begun"
+
+
+def unmark(state: StateDirectory) -> None:
+    """Say that nothing is left to be removed."""
+    mark(state).unlink(missing_ok=True)
+    sync_directory(state.path)

@@ -1,0 +1,103 @@
+"""Runs with kept content, as a runtime leaves them, for tests of what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from licet.cli.app import execute
+from licet.record import Entry, Kept, Record
+from licet.state import StateDirectory
+from licet_audit import contents
+from licet_audit.events import EVENTS
+from licet_audit.log import DurableLog
+from licet_audit.reader import LogReader
+
+DAY = "2026-05-01T10:00:00.000000000Z"
+
+
+@dataclass
+class Trail:
+    """A log that tests write runs into, and command lines about it."""
+
+    state: StateDirectory
+    capsys: pytest.CaptureFixture[str]
+    segment_bytes: int = 2**26
+    committed: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def run(
+        self,
+        run_id: str,
+        *,
+        time: str = DAY,
+        ended: bool = True,
+        content: Mapping[str, bytes] | None = None,
+        **subject: object,
+    ) -> dict[str, str]:
+        """One run that keeps its code and its output (or `content`); returns their commitments by name."""
+        subject = {"id": "ada", "on_behalf_of": None, "tenant": None} | subject
+        code = (Kept("code", f"print('{run_id}')".encode()),)
+        if content is not None:
+            code = tuple(Kept(name, data) for name, data in content.items())
+        out = (Kept("stdout", run_id.encode()),) if content is None else ()
+        entries = [
+            Entry("request", run_id, {"subject": subject}, time, 1, kept=code),
+            Entry("execution", run_id, {"backend": "x"}, time, 1, phase="before"),
+        ]
+        if ended:
+            entries.append(
+                Entry("result", run_id, {"termination": "exited"}, time, 1, phase="after", kept=out)
+            )
+        records = self.append(entries)
+        kept = {name: one for record in records for name, one in record.kept.items()}
+        self.committed[run_id] = kept
+        return kept
+
+    def append(self, entries: list[Entry]) -> tuple[Record, ...]:
+        async def write() -> tuple[Record, ...]:
+            log = DurableLog(self.state, segment_bytes=self.segment_bytes)
+            try:
+                return await log.append(entries)
+            finally:
+                await log.close()
+
+        contents.store(self.state, [one for entry in entries for one in entry.kept])
+        return asyncio.run(write())
+
+    def records(self, event: str | None = None) -> list[Record]:
+        """The records of the log, or those of one event, each as the schema of records has it."""
+        found = list(LogReader(self.state).records())
+        for record in found:
+            if record.entry.kind == "log":
+                (model,) = [
+                    one for one in EVENTS if one.model_fields["event"].default == record.entry.body["event"]
+                ]
+                model.model_validate(dict(record.entry.body))
+        return [r for r in found if event is None or r.entry.body.get("event") == event]
+
+    def states(self, run_id: str) -> set[str]:
+        """What became of the content of a run."""
+        return {contents.state_of(self.state, one) for one in self.committed[run_id].values()}
+
+    def __call__(self, *arguments: str) -> Ran:
+        """`licet audit ARGUMENTS` about this log."""
+        code = execute(["audit", *arguments, "--state", str(self.state.path)])
+        out, err = self.capsys.readouterr()
+        return Ran(code, out, err)
+
+
+@dataclass
+class Ran:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
