@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +15,7 @@ from licet_audit.cli import options
 from licet_audit.cli.readers import reader_of
 
 if TYPE_CHECKING:
+    from licet_audit.anchors.checked import Trust
     from licet_audit.claims import Verification
     from licet_audit.notes import VerifierKey
 
@@ -26,17 +30,28 @@ _MARKS = {True: "ok", False: "FAILED", None: "unknown"}
 @click.option(
     "--require-anchor", is_flag=True, help="Fail unless an anchor outside this host proves something."
 )
+@click.option("--witness", "witnesses", metavar="KEY", multiple=True, help="A witness to trust, by its key.")
+@click.option("--tsa-roots", metavar="FILE", multiple=True, help="Certificates of time-stamping authorities.")
+@click.option("--anchor-file", "files", metavar="FILE", multiple=True, help="A file on other media to trust.")
 @options.of_a_log
 @options.as_json
 def verify(
-    key: str | None, require_anchor: bool, state: str | None, policy: str | None, as_json: bool
+    key: str | None,
+    require_anchor: bool,
+    witnesses: tuple[str, ...],
+    tsa_roots: tuple[str, ...],
+    files: tuple[str, ...],
+    state: str | None,
+    policy: str | None,
+    as_json: bool,
 ) -> int:
     """Check the log, one claim at a time.
 
     All of it is read, offline; nothing in it is written. If all holds, its newest checkpoint is remembered in
     your own state directory, and the next time the log has to continue it. The key of the log is remembered
     likewise when it is first seen: compare its fingerprint with what the owner of the log tells you, or give
-    the key that you have from there.
+    the key that you have from there. Anchors count if these options name
+    them, or the administrator of this machine does; what lies beside the log vouches for nothing.
 
     \b
     Exit codes: 0 proven · 1 tampered · 2 usage · 3 incomplete · 4 unverifiable
@@ -55,12 +70,21 @@ def verify(
         fail(problem, as_json=as_json)
         return EXIT["unverifiable"]
     _require_of_log(given, reader.state.log_id)
+    trust = _trust(witnesses, tsa_roots, files)
     with Steps("checking the log") as steps:
 
         def hear(total: int | None) -> None:
             steps.step() if total is None else steps.expect(total)
 
-        found = verified(reader.state, Wanted(given, require_anchor, processors(), hear))
+        wanted = Wanted(
+            given,
+            trust,
+            require_anchor=require_anchor,
+            inventory=True,
+            workers=processors(),
+            hear=hear,
+        )
+        found = verified(reader.state, wanted)
     if as_json:
         put_json(asdict(found))
     else:
@@ -77,6 +101,26 @@ def _key(given: str | None) -> VerifierKey | None:
     from licet_audit.trust import key_of
 
     return None if given is None else key_of(given)
+
+
+def _trust(witnesses: Sequence[str], roots: Sequence[str], files: Sequence[str]) -> Trust:
+    """Whom to believe outside this host: those that options name, and those that the administrator does.
+
+    Settings beside the log don't count: whoever can write the log can write them.
+
+    Raises:
+        UsageError: a witness has no key, or the administrator's settings can't be used.
+    """
+    from licet.settings import load_settings
+
+    from licet_audit.anchors.checked import Trust
+    from licet_audit.trust import key_of
+
+    given = Trust(tuple(key_of(one) for one in witnesses), tuple(map(Path, roots)), tuple(map(Path, files)))
+    try:
+        return given.joined(Trust.of(load_settings(None, os.environ).anchors))
+    except ValueError as problem:
+        raise UsageError(f"the key of a witness in settings is none: {problem}") from None
 
 
 def _require_of_log(key: VerifierKey | None, log_id: str) -> None:

@@ -7,31 +7,11 @@ tampering.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
+from licet_audit.anchors.checked import CheckedAnchor
 from licet_audit.claims import Claim
 
 NOBODY = "no anchor outside this host has seen this log"
-
-
-class CheckedAnchor(Protocol):
-    """What one anchor proves: that the first `size` records were as they are now at `time`.
-
-    `ok` is False if it contradicts the log, and None if it proves nothing; `detail` says why.
-    """
-
-    @property
-    def anchor(self) -> str: ...  # noqa: D102
-    @property
-    def kind(self) -> str: ...  # noqa: D102
-    @property
-    def size(self) -> int: ...  # noqa: D102
-    @property
-    def time(self) -> str | None: ...  # noqa: D102
-    @property
-    def ok(self) -> bool | None: ...  # noqa: D102
-    @property
-    def detail(self) -> str: ...  # noqa: D102
 
 
 def claims(checked: Sequence[CheckedAnchor], records: int, *, required: bool) -> Iterator[Claim]:

@@ -13,18 +13,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from licet.errors import AuditUnavailable
 from licet.files import open_plain
 from licet.state import StateDirectory, may_pin
 
-from licet_audit import contents, seen, tiles
+from licet_audit import contents, inventory, seen, tiles
+from licet_audit.anchors.checked import CheckedAnchor, Trust, checked
 from licet_audit.chain import MAX_LINE, decode
 from licet_audit.claims import Claim, Verification, status_of
+from licet_audit.leaves import Snapshot
 from licet_audit.notes import VerifierKey
 from licet_audit.segments import Segment, lines, snapshot
+from licet_audit.tiles import LogHashes
 from licet_audit.verification import anchored, around, signed
 from licet_audit.verification.findings import Place
 from licet_audit.verification.judge import Judge
@@ -43,13 +46,16 @@ _BOTH = (
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a verifier brings: the key of the log, whether an anchor has to have seen it, processes to use.
+    """What a verifier brings: the key of the log, whom to trust outside, how many processes to use.
 
-    `hear` is told how many parts there are, and of each that is done.
+    `require_anchor`: unless an anchor proves something, the log is incomplete. `inventory`: tell of other
+    logs of this host that are missing. `hear` is told how many parts there are, and of each that is done.
     """
 
     key: VerifierKey | None = None
+    trust: Trust = field(default_factory=Trust)
     require_anchor: bool = False
+    inventory: bool = False
     workers: int = 1
     hear: Callable[[int | None], None] = lambda total: None
 
@@ -150,7 +156,7 @@ class _Result:
         consistency = signed.consistency(self._outside, judge.roots)
         if judge.first is None:
             return unreadable("there is no log", consistency)
-        checked = _anchors(self._state, self._outside)
+        anchors = self._anchors()
         claims = (
             *(finding.claim(self._locate) for finding in judge.findings),
             around.start(judge),
@@ -160,20 +166,20 @@ class _Result:
             signed.signatures(self._outside),
             consistency,
             signed.unsigned_tail(self._outside, judge.roots, self._since()),
-            *anchored.claims(checked, judge.roots.size, required=self._wanted.require_anchor),
+            *anchored.claims(anchors, judge.roots.size, required=self._wanted.require_anchor),
             around.content(judge.kept, around.stored(self._state), self._locate),
             around.tails(self._state, judge.events),
             self._version(),
             around.outcomes(judge.runs),
             around.clock(judge.moments, self._locate),
-            *_inventory(self._state),
+            *(_inventory(self._state.log_id) if self._wanted.inventory else ()),
         )
         worst = self._worst()
         return Verification(
             status_of(claims),
             judge.records,
             claims,
-            tuple(self._not_proven(any(one.ok for one in checked))),
+            tuple(self._not_proven(any(one.ok for one in anchors))),
             worst.seq if worst else None,
             worst.offset if worst and worst.offset >= 0 else None,
         )
@@ -214,6 +220,12 @@ class _Result:
         why = f"{place} has version {found[1]}, this verifier knows {VERSION}"
         return Claim("version", False, why, "unverifiable")
 
+    def _anchors(self) -> Sequence[CheckedAnchor]:
+        judge = self._judge
+        trust = replace(self._wanted.trust, log=self._wanted.trust.log or self._outside.key)
+        held = Snapshot(tuple(self._listed), judge.roots.size, sealed=False)
+        return checked(self._state, LogHashes(self._state, held), judge.roots.size, trust)
+
     def _since(self) -> str | None:
         """When the first record that is not signed was written, as it says itself."""
         newest = signed.trusted(self._outside)
@@ -246,12 +258,19 @@ class _Result:
         yield _OUTSIDE
 
 
-def _anchors(state: StateDirectory, outside: Outside) -> Sequence[anchored.CheckedAnchor]:
-    return ()
-
-
-def _inventory(state: StateDirectory) -> Iterator[Claim]:
-    return iter(())
+def _inventory(log_id: str) -> Iterator[Claim]:
+    """Tell of other logs that are not what was seen of them; it never changes what this one is."""
+    try:
+        gone = inventory.missing(besides=log_id)
+    except AuditUnavailable as problem:
+        yield Claim("inventory", None, problem.message)
+        return
+    if not gone:
+        yield Claim("inventory", True, "every other log that this user knows is where it was")
+        return
+    first = f"{gone[0].log_id} in `{gone[0].path}` is {gone[0].found} ({gone[0].detail})"
+    more = f", and {len(gone) - 1} more" if len(gone) > 1 else ""
+    yield Claim("inventory", None, f"{first}{more}: `licet audit list --logs`")
 
 
 def _remembered(state: StateDirectory, outside: Outside, result: Verification) -> Verification:
