@@ -50,8 +50,8 @@ def verify(
     All of it is read, offline; nothing in it is written. If all holds, its newest checkpoint is remembered in
     your own state directory, and the next time the log has to continue it. The key of the log is remembered
     likewise when it is first seen: compare its fingerprint with what the owner of the log tells you, or give
-    the key that you have from there. Anchors count if these options name
-    them, or the administrator of this machine does; what lies beside the log vouches for nothing.
+    the key that you have from there. Anchors count if these options name them, or the administrator of this
+    machine does: what lies beside the log vouches for nothing.
 
     \b
     Exit codes: 0 proven · 1 tampered · 2 usage · 3 incomplete · 4 unverifiable
