@@ -150,7 +150,10 @@ def test_wiping_and_starting_again_is_found_by_who_knows_the_key(
     assert result.status == "proven"
     ok, detail = told(result, "signatures")
     assert ok is None
-    assert f"compare its fingerprint with its owner's; SHA-256 of the key {other_key(state).key.fingerprint}" in detail
+    assert (
+        f"compare its fingerprint with its owner's; SHA-256 of the key {other_key(state).key.fingerprint}"
+        in detail
+    )
     known = seen.of(state.log_id)
     assert known is not None
     assert known.key == other_key(state).key  # pinned at first use, and the answer said so
