@@ -208,9 +208,17 @@ def audit_append() -> None:
         compare_appends(folder, show, 9)
 
 
+def audit_verify() -> None:
+    """Verifying a log of 100,000 records, against a bare chain of SHA-256 over the same lines."""
+    from verifying import compare_verifying
+
+    with own_state():
+        compare_verifying(show, compare, 100_000)
+
+
 BENCHMARKS = {
     work.__name__: work
-    for work in (warm_run, selection, whole_process, controlled_process, policy, audit_append)
+    for work in (warm_run, selection, whole_process, controlled_process, policy, audit_append, audit_verify)
 }
 
 

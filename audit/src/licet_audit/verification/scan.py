@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, NotRequired, TypedDict
@@ -102,62 +101,61 @@ def accepted(data: bytes | None, log: str, state_of: StateOf) -> Accepted | None
     lines = data.split(b"\n")
     lines.pop()
     try:
-        return _Scan(log, state_of).scan(lines, _doubtful(data, lines))
+        return _scan(lines, _doubtful(data, lines), log, state_of)
     except (ValueError, TypeError, KeyError, RecursionError, Doubt):
         return None
 
 
-class _Scan:
-    """Follows the lines of one part."""
+def _scan(lines: list[bytes], doubtful: list[bool], log: str, state_of: StateOf) -> Accepted:
+    """Accept all lines; those that are `doubtful` only after a closer look.
 
-    def __init__(self, log: str, state_of: StateOf) -> None:
-        self._log = log
-        self._state_of = state_of
+    Raises:
+        Doubt, ValueError, TypeError, KeyError, RecursionError: one of them is in doubt.
+    """
+    decode, spell, told = _decode, orjson.dumps, facts_of.of  # this loop is where verifying takes its time
+    content = decode(lines[0])
+    found = Accepted(content["seq"], content["prev"])
+    leaves, links, times, facts = list[bytes](), list[str](), list[str](), list[Fact]()
+    for seq, (line, closer) in enumerate(zip(lines, doubtful, strict=True), found.first):
+        content = decode(line)
+        if spell(content, None, _SPELLING) != line or len(line) >= MAX_LINE:
+            raise Doubt
+        if closer:
+            canonical(content)
+        leaves.append(sha256(b"\x00" + line).digest())
+        links.append(content["prev"])
+        times.append(content["time"])
+        number = content["mono_ns"]
+        if (
+            content["seq"] != seq
+            or content["log"] != log
+            or content["v"] != VERSION
+            or not (number.isdigit() and number.isascii() and len(number) < 20)
+        ):
+            raise Doubt
+        if content["kind"] == "log":
+            found.events.append((seq, content["body"]))
+        elif (fact := told(content)) is not None:
+            facts.append(fact)
+        if "kept" in content:
+            found.kept.follow(seq, content["kept"], state_of)
+    found.count, found.leaf, found.leaves = len(leaves), leaves[-1].hex(), b"".join(leaves)
+    _require_links(found, links)
+    found.facts, found.unknown = condense(facts)
+    found.moments.follow(found.first, times)
+    found.ended = content["body"].get("event") if content["kind"] == "log" else None
+    found.roots = _roots(found.first, leaves)
+    return found
 
-    def scan(self, lines: list[bytes], doubtful: list[bool]) -> Accepted:
-        """Accept all lines; those that are `doubtful` only after a closer look.
 
-        Raises:
-            Doubt, ValueError, TypeError, KeyError, RecursionError: one of them is in doubt.
-        """
-        decode, spell, log, told = _decoder(), orjson.dumps, self._log, facts_of.of
-        begin = decode(lines[0])
-        found = Accepted(seq := begin["seq"], prev := begin["prev"])
-        leaves, facts, times = list[bytes](), list[Fact](), list[str]()
-        content: Mapping[str, Any] = begin
-        for line, closer in zip(lines, doubtful, strict=True):
-            content = decode(line)
-            if spell(content, None, _SPELLING) != line or len(line) >= MAX_LINE:
-                raise Doubt
-            if closer:
-                canonical(content)
-            leaf = sha256(b"\x00" + line)
-            if (
-                content["seq"] != seq
-                or content["prev"] != prev
-                or content["log"] != log
-                or content["v"] != VERSION
-            ):
-                raise Doubt
-            number = content["mono_ns"]
-            if not number.isdigit() or len(number) > 19 or not number.isascii():
-                raise Doubt
-            prev = leaf.hexdigest()
-            leaves.append(leaf.digest())
-            times.append(content["time"])
-            if content["kind"] == "log":
-                found.events.append((seq, content["body"]))
-            elif (fact := told(content)) is not None:
-                facts.append(fact)
-            if "kept" in content:
-                found.kept.follow(seq, content["kept"], self._state_of)
-            seq += 1
-        found.count, found.leaf, found.leaves = len(leaves), prev, b"".join(leaves)
-        found.facts, found.unknown = condense(facts)
-        found.moments.follow(found.first, times)
-        found.ended = content["body"].get("event") if content["kind"] == "log" else None
-        found.roots = _roots(found.first, leaves)
-        return found
+def _require_links(found: Accepted, links: list[str]) -> None:
+    """Make sure that each link but the first is the leaf of the line before.
+
+    Raises:
+        Doubt: one is not.
+    """
+    if "".join(links[1:]) != found.leaves[:-HASH].hex() or {len(link) for link in links[1:]} - {2 * HASH}:
+        raise Doubt
 
 
 class _Line(TypedDict):
@@ -179,13 +177,11 @@ class _Line(TypedDict):
     kept: NotRequired[dict[str, Any]]
 
 
-@cache
-def _decoder() -> Callable[[bytes], Mapping[str, Any]]:
-    return msgspec.json.Decoder(_Line, float_hook=_refuse).decode
-
-
 def _refuse(text: str) -> float:
     raise ValueError(f"a record can't hold the float `{text}`")
+
+
+_decode: Callable[[bytes], Mapping[str, Any]] = msgspec.json.Decoder(_Line, float_hook=_refuse).decode
 
 
 def _doubtful(data: bytes, lines: list[bytes]) -> list[bool]:
