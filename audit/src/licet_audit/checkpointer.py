@@ -15,10 +15,10 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from licet import files
 from licet.errors import AuditUnavailable
 from licet.files import create_once, make_folder, open_plain, read_plain
-from licet.locks import wait_lock
+from licet.locks import holding
 from licet.state import StateDirectory, failures, trusted, unavailable
 
 from licet_audit import keys, notes, seen, segments
@@ -149,6 +149,19 @@ class Notary:
                 something can't be read or written.
         """
         return self._checkpoint(renew=renew)
+
+    def covers(self, size: int) -> bool:
+        """Whether the newest checkpoint beside the log is one of its key over at least `size` records.
+
+        So a process need not repeat what another one has just done. What the records are is compared by the
+        next `checkpoint` or `close`, and by whoever joins the log.
+        """
+        with contextlib.suppress(AuditUnavailable, InvalidNote):
+            note = signed(self._state)
+            if note is not None and (head := Head.parse(note.text)).size >= size:
+                key = self._ready().key
+                return head.origin == key.name and note.signed_by(key) is not None
+        return False
 
     def close(self) -> Note:
         """Make the last checkpoint of a writer, and remember that it left the log well.
@@ -286,17 +299,18 @@ class Notary:
             pass
         files.replace(path, note.data)
 
-    @contextmanager
+    @contextlib.contextmanager
     def _locked(self, name: str, flags: int, *, shared: bool = False) -> Iterator[None]:
         path = self._state.path / name
         lock = open_plain(path, flags)
         try:
-            if not wait_lock(lock, _PATIENCE, shared=shared):
-                raise AuditUnavailable(
-                    f"another process held `{path}` for {_PATIENCE:.0f} s",
-                    advice="end the process that hangs",
-                )
-            yield
+            with holding(lock, _PATIENCE, shared=shared) as held:
+                if not held:
+                    raise AuditUnavailable(
+                        f"another process held `{path}` for {_PATIENCE:.0f} s",
+                        advice="end the process that hangs",
+                    )
+                yield
         finally:
             os.close(lock)
 

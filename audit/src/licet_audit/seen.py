@@ -24,7 +24,7 @@ from typing import Any
 from licet import files
 from licet.errors import AuditUnavailable
 from licet.files import make_folder, open_plain, read_plain
-from licet.locks import wait_lock
+from licet.locks import holding
 from licet.state import StateDirectory, failures, user_state, user_state_path
 
 from licet_audit import notes
@@ -205,9 +205,10 @@ def _locked() -> Iterator[Path]:
         make_folder(folder)
         lock = open_plain(folder / ".lock", os.O_RDWR | os.O_CREAT)
         try:
-            if not wait_lock(lock, _PATIENCE):
-                raise AuditUnavailable(f"`{folder}` stayed locked for {_PATIENCE:.0f} s")
-            yield folder
+            with holding(lock, _PATIENCE) as held:
+                if not held:
+                    raise AuditUnavailable(f"`{folder}` stayed locked for {_PATIENCE:.0f} s")
+                yield folder
         finally:
             os.close(lock)
 
