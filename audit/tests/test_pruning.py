@@ -173,6 +173,7 @@ def test_a_run_that_goes_on_beyond_loses_its_beginning_and_is_named(
     assert trail("prune", *KEEP, "--json").json["cut"] == ["R1"]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 @pytest.mark.parametrize("moment", ["marked", "recorded", "half"])
 @pytest.mark.parametrize("finisher", ["prune", "start"])
 def test_a_pruning_that_was_killed_is_finished(trail: Trail, moment: str, finisher: str) -> None:
