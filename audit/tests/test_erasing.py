@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kept import Trail
 from licet.record import Kept
 from licet.state import StateDirectory, user_state
@@ -379,3 +381,34 @@ def test_choices_take_whole_runs_and_holds_take_what_overlaps() -> None:
     assert not Choice(runs=("R1",), subject="ada").touches(lost)
     for choice in (Choice(subject="ada"), Choice(runs=("R1",), since="2026-05-01T00:00:00.000000000Z")):
         assert choice_of(choice.as_json()) == choice
+
+
+_moments = st.sampled_from([f"2026-05-0{day}T00:00:00.000000000Z" for day in range(1, 6)])
+_names = st.sampled_from(["ada", "eve"])
+_choices = st.builds(
+    Choice,
+    runs=st.none() | st.lists(st.sampled_from(["R1", "R2"]), max_size=2).map(tuple),
+    subject=st.none() | _names,
+    tenant=st.none() | _names,
+    since=st.none() | _moments,
+    before=st.none() | _moments,
+)
+
+
+@given(
+    _choices, st.tuples(_moments, _moments).map(sorted), st.booleans(), st.none() | _names, st.none() | _names
+)
+def test_whatever_a_choice_would_erase_it_would_hold(
+    choice: Choice, times: list[str], known: bool, subject: str | None, tenant: str | None
+) -> None:
+    run = Run("R1", 1, 2, times[0], times[1], "i", known, subject=subject, tenant=tenant)
+    assert not choice.covers(run) or choice.touches(run)
+    assert choice_of(choice.as_json()) == choice
+    stated = [
+        choice.runs is None or "R1" in choice.runs,
+        choice.subject is None or (known and choice.subject == subject),
+        choice.tenant is None or (known and choice.tenant == tenant),
+        choice.since is None or times[0] >= choice.since,
+        choice.before is None or times[1] < choice.before,
+    ]
+    assert choice.covers(run) == (all(stated) and choice != Choice())
