@@ -180,15 +180,7 @@ def ordinary() -> list[list[Entry]]:
     refused = result("policy_denied", detail="read is denied", executed=False)
     stories: list[tuple[list[Any], tuple[Kept, ...]]] = [
         ([request(), decision("allow"), SELECTION, EXECUTION, result("exited")], kept),
-        (
-            [
-                request("bob"),
-                decision("deny"),
-                SELECTION,
-                result("policy_denied", detail="read is denied", executed=False),
-            ],
-            (),
-        ),
+        ([request("bob"), decision("deny"), SELECTION, refused], ()),
         ([request(), decision("ask"), SELECTION, GRANTED, EXECUTION, result("exited")], ()),
         ([request(), decision("allow"), SELECTION, EXECUTION, *acts, result("exited")], ()),
         ([request(), decision("allow"), SELECTION, EXECUTION, result("timeout")], ()),
