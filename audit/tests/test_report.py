@@ -259,6 +259,7 @@ def test_a_line_that_is_no_record_leaves_the_claims_and_says_why_there_are_no_ru
     assert page.exit_code == 1
     assert page.cards == []
     assert "The runs of this log can't be read, so none is shown:" in page.text
+    assert "This report shows" not in page.text and "None among" not in page.text
 
 
 def test_a_run_that_began_after_the_check_is_counted_apart() -> None:
