@@ -253,6 +253,7 @@ def test_anchors_come_with_the_proof_that_the_checkpoint_continues_them(
     receipts.store(log, 40, AnchorReceipt("witness", seen.name, text + b"\n" + line))
     receipts.store(log, 50, AnchorReceipt("timestamp", "http://t/", b"opaque"))
     receipts.store(log, 60, AnchorReceipt("file", "/mnt/worm", b"note"))
+    receipts.store(log, 70, AnchorReceipt("witness", "broken", b"rubbish"))
     place = export(runs=("RUN03",))
     trusted = ("--key", key_of(log), "--witness", str(seen))
     ran = run(place, *trusted)
@@ -264,6 +265,14 @@ def test_anchors_come_with_the_proof_that_the_checkpoint_continues_them(
     assert "40 records: no --witness that you gave has cosigned" in run(place, "--key", key_of(log)).out
     other = Signer("w.example/1", b"x" * 32).key.of_kind(COSIGNATURE)
     assert "no --witness that" in run(place, *trusted[:2], "--witness", str(other)).out
+    cosigned = place / "anchors" / f"{40:020d}" / "witness-w.example%2F1"
+    message = b"cosignature/v1\ntime 1800000000\n" + prover.head_at(41).text
+    line = _signature(seen.name, seen.key_id, (1_800_000_000).to_bytes(8, "big") + witness.sign(message))
+    honest = cosigned.read_bytes()
+    cosigned.write_bytes(prover.head_at(41).text + b"\n" + line)
+    assert check(place, *trusted) == 1
+    cosigned.write_bytes(honest)
+    assert check(place, *trusted) == 0
     proof = place / "anchors" / f"{40:020d}" / "consistency"
     shutil.copyfile(place / "anchors" / f"{50:020d}" / "consistency", proof)
     assert check(place, *trusted) == 1
