@@ -27,7 +27,7 @@ from licet_audit.bundle.writing import write
 from licet_audit.checkpointer import Notary
 from licet_audit.exports import Export
 from licet_audit.keys import signer
-from licet_audit.notes import COSIGNATURE, Head, Note, Signer
+from licet_audit.notes import COSIGNATURE, Head, Note, Signature, Signer
 from licet_audit.prover import Prover
 from licet_audit.reader import LogReader
 from licet_audit.selection import Selection
@@ -279,8 +279,6 @@ def test_anchors_come_with_the_proof_that_the_checkpoint_continues_them(
 
 
 def _signature(name: str, key_id: bytes, data: bytes) -> bytes:
-    from licet_audit.notes import Signature
-
     return Signature(name, key_id, data).line.encode()
 
 

@@ -1,5 +1,7 @@
 """Tree, notes and cosignatures against published vectors, and against another implementation."""
 
+import base64
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,8 +91,6 @@ def test_consistency_proofs_are_the_published_ones(old: int, new: int, proof: li
 
 
 def test_the_note_of_go_is_read_verified_and_signed_alike() -> None:
-    import base64
-
     key, note = VerifierKey.parse(GO_KEY), Note.parse(GO_NOTE)
     assert str(key) == GO_KEY
     assert note.data == GO_NOTE

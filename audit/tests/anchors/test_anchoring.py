@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from licet.hookspecs import hookimpl
 from licet.plugins import Plugins
 from licet.record import AnchorFailure, Entry
 from licet.settings import Anchors, Settings
@@ -16,6 +17,7 @@ from licet.state import StateDirectory
 from licet_audit import checkpointer
 from licet_audit.anchors import anchoring, receipts
 from licet_audit.anchors.regularly import AnchoredLog, Regular, has_news
+from licet_audit.keys import signer
 from licet_audit.log import DurableLog
 from licet_audit.notes import Head
 from licet_audit.plugin import licet_audit_log
@@ -83,8 +85,6 @@ def test_a_strangers_anchor_is_one_failure_and_spoils_no_other(
 
         def licet_anchor(self, checkpoint: object) -> list[object]:
             raise SystemExit("no")
-
-    from licet.hookspecs import hookimpl
 
     Stranger.licet_anchor = hookimpl(Stranger.licet_anchor)  # type: ignore[method-assign]
     plugins = Plugins(Settings(enabled=("stranger",)), found=[Stranger()])  # type: ignore[list-item]
@@ -169,7 +169,7 @@ def test_a_runtime_anchors_by_itself_and_says_so_in_the_log(
     state: StateDirectory, serve: Serve, witness: Witness, grow: Grow, entry: Callable[..., Entry]
 ) -> None:
     head = grow(3)
-    witness.trusted[head.origin] = checkpointer_key(state)
+    witness.trusted[head.origin] = signer(state).key
     log = licet_audit_log(settings_of(every="1h", url=serve(witness.reply).url), state)
     recorded = threading.Event()
     inner = log._log  # type: ignore[attr-defined]
@@ -191,12 +191,6 @@ def test_a_runtime_anchors_by_itself_and_says_so_in_the_log(
     asyncio.run(use())
     assert [event for event, _ in events(state)] == ["anchored"]
     assert witness.seen[head.origin].size in (3, 4)
-
-
-def checkpointer_key(state: StateDirectory):  # type: ignore[no-untyped-def]
-    from licet_audit.keys import signer
-
-    return signer(state).key
 
 
 def test_no_thread_and_nothing_else_where_settings_name_nobody(state: StateDirectory) -> None:
