@@ -188,7 +188,7 @@ class GrowingTree:
             raise ValueError("a whole tile is added where one begins")
         self.size += WIDTH
         self._full[Tile(0, self.size // WIDTH - 1)] = leaves
-        self._add(1, root)
+        self._add(1, [root])
 
     def growing(self) -> Iterator[tuple[int, bytes]]:
         """The hashes of the tiles above level 0 that are not full yet, with their levels."""
