@@ -1,9 +1,11 @@
 """A bundle proves itself with a script and Python alone, and shows whatever was changed in it."""
 
 import ast
+import errno
 import hashlib
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -319,6 +321,19 @@ def test_nothing_is_overwritten_and_nothing_half_is_left(
         with pytest.raises(AuditUnavailable, match=r"^the records are not those that were signed$"):
             export(name)
     assert sorted(one.name for one in tmp_path.iterdir()) == [".licet", "bundle", "bundle.zip", "home"]
+
+
+def test_a_medium_without_links_takes_a_bundle_too(
+    export: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(*arguments: object, **options: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    expected = export("a.zip").read_bytes()
+    monkeypatch.setattr(os, "link", link)
+    assert export("b.zip").read_bytes() == expected
+    with pytest.raises(UsageError, match=r"^`.*/b.zip` exists already$"):
+        export("b.zip")
 
 
 # RFC 8032, 7.1, tests 1, 2, 3 and SHA(abc): public key, message, signature.

@@ -58,10 +58,10 @@ def is_whole(receipt: Receipt) -> bool:
 
 def spelled(anchor: str) -> str:
     """The name of an anchor as names of files have it."""
-    text = quote(anchor, safe="")
+    text = quote(anchor, safe="", errors="surrogatepass")
     if len(text) <= _LONGEST:
         return text
-    return f"{text[: _LONGEST - 17]}~{hashlib.sha256(anchor.encode()).hexdigest()[:16]}"
+    return f"{text[: _LONGEST - 17]}~{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def store(state: StateDirectory, size: int, receipt: AnchorReceipt) -> bool:
