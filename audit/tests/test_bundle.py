@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from licet.errors import AuditUnavailable, UsageError
 from licet.record import AnchorReceipt, Entry, Kept, Record
@@ -376,6 +376,7 @@ def _openssl_verifies(public: bytes, message: bytes, signature: bytes) -> bool:
     return True
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=32, max_size=32), st.binary(max_size=80), st.data())
 def test_any_signature_is_judged_as_openssl_does(seed: bytes, message: bytes, data: st.DataObject) -> None:
     private = Ed25519PrivateKey.from_private_bytes(seed)
@@ -391,6 +392,7 @@ def test_any_signature_is_judged_as_openssl_does(seed: bytes, message: bytes, da
     )
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=32, max_size=32), st.binary(min_size=64, max_size=64))
 @example(b"\1" + bytes(31), b"\1" + bytes(63))  # a point of small order signs everything
 @example(bytes(32), bytes(64))

@@ -3,7 +3,7 @@
 import base64
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from licet_audit import tree
 from licet_audit.notes import COSIGNATURE, Head, InvalidNote, Note, Signer, VerifierKey
@@ -111,6 +111,7 @@ def test_a_checkpoint_is_read_back_as_it_was_written() -> None:
     assert VerifierKey.parse(str(KEY.of_kind(COSIGNATURE))) == KEY.of_kind(COSIGNATURE)
 
 
+@settings(deadline=None)
 @given(st.integers(0, len(SIGNED.data) - 1), st.integers(1, 255))
 def test_no_changed_byte_of_a_checkpoint_passes(place: int, change: int) -> None:
     """Unless it is in the other of the two signatures, each of which stands for itself."""
@@ -135,6 +136,7 @@ def test_no_part_of_a_checkpoint_is_a_signed_one(cut: int) -> None:
     assert note.time_by(KEY) is None
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 60), min_size=1, unique=True), st.integers(1, 61), st.data())
 def test_a_cover_proves_exactly_its_leaves(chosen: list[int], size: int, data: st.DataObject) -> None:
     leaves = [tree.leaf(b"%d" % number) for number in range(size)]
