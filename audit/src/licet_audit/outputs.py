@@ -10,6 +10,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import secrets
@@ -25,6 +26,7 @@ from licet.output import bounded
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a ZIP file can hold
 _BUFFER = 1 << 20
+_NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 class Folder(Protocol):
@@ -52,12 +54,9 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            try:
-                os.link(draft, path)
-            except FileExistsError:
-                raise _taken(path) from None
+            _name(draft, path)
         finally:
-            draft.unlink()
+            draft.unlink(missing_ok=True)
         sync_directory(path.parent)
 
 
@@ -117,6 +116,20 @@ class _Zip:
             buffer.writelines(chunks)
             buffer.flush()
             buffer.detach()
+
+
+def _name(draft: Path, path: Path) -> None:
+    """Give a finished file its name, if that is free; media for others often know no links."""
+    try:
+        try:
+            os.link(draft, path)
+        except OSError as problem:
+            if problem.errno not in _NO_LINKS:
+                raise
+            os.close(open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+            draft.replace(path)
+    except FileExistsError:
+        raise _taken(path) from None
 
 
 def refuse_taken(path: Path) -> None:
