@@ -187,7 +187,7 @@ def test_a_log_that_nobody_closed_leaves_when_it_is_forgotten(
 def test_four_processes_append_to_one_chain(state: StateDirectory) -> None:
     processes = [
         subprocess.Popen(
-            [sys.executable, PROGRAM, state.path, f"p{number}", "12", "20000"],
+            [sys.executable, PROGRAM, state.path, f"p{number}", "12", "20000", os.devnull],
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -232,9 +232,35 @@ def audit_append() -> None:
         compare_appends(folder, show, 9)
 
 
+def audit_prove() -> None:
+    """The inclusion proof of one of a million records, from tiles on disk."""
+    from proving import measure
+
+    with own_state() as folder:
+        measure(folder)
+
+
+def audit_verify() -> None:
+    """Verifying a log of 100,000 records, against a bare chain of SHA-256 over the same lines."""
+    from verifying import compare_verifying
+
+    with own_state():
+        compare_verifying(show, compare, 100_000)
+
+
 BENCHMARKS = {
     work.__name__: work
-    for work in (warm_run, selection, whole_process, controlled_process, policy, audit_append, audit_query)
+    for work in (
+        warm_run,
+        selection,
+        whole_process,
+        controlled_process,
+        policy,
+        audit_append,
+        audit_prove,
+        audit_query,
+        audit_verify,
+    )
 }
 
 
