@@ -473,10 +473,10 @@ def test_processes_take_turns_and_one_that_is_killed_leaves_a_whole_index(
 def test_kills_at_any_moment(fresh: Callable[[], Written]) -> None:
     source = random.Random(1)
     log = fresh()
-    for process in (one for one, _ in zip(asking(log.state), range(60), strict=False)):
+    for process in (one for one, _ in zip(asking(log.state), range(40), strict=False)):
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(source.random() / 10)
         process.kill()
         process.communicate()
-        log.add(0, some(1000))
+        log.add(0, some(300))
         check(log.state, [])

@@ -224,7 +224,14 @@ def test_whatever_a_record_holds_is_told(found: list[tuple[str, str | None, dict
     made = [record(seq, kind, phase, body, time="today") for seq, (kind, phase, body) in enumerate(found)]
     for row in rows(made):
         assert isinstance(row, Row)
-        assert len(row.text) <= 2000
+        assert len(row.text) <= 2000 and len(row.what) <= 40
+
+
+def test_a_long_target_is_said_whole_and_takes_no_room_as_a_label() -> None:
+    verdict = {"intent": f"read /{'x' * 90}", "effect": "allow", "source": "declared", "reason": "fine"}
+    found = told(record(0, "decision", None, {"effect": "allow", "verdicts": [verdict]}))
+    [row] = [row for row in found if row[1].startswith("  read")]
+    assert row[1:3] == (f"  read /{'x' * 31}…", f"read /{'x' * 90}: allowed (asked for): fine")
 
 
 @pytest.mark.parametrize("time", ["", "today", "2026-01-01T00:00:00", "9" * 40])
