@@ -39,6 +39,7 @@ from licet_audit.tiles import WIDTH, GrowingTree, LogHashes, ends_complete, writ
 if TYPE_CHECKING:
     from licet_audit.notes import Signer, VerifierKey
 
+_NEWEST = "checkpoint"
 _PATIENCE = 5.0  # seconds that others may hold a lock
 _BATCH = 64 * WIDTH  # leaves between two writings of tiles, where many are new
 _ADVICE = "run `licet audit verify`, then move the state directory aside to start a new log"
@@ -172,6 +173,8 @@ class Notary:
         with failures(self._state.path):
             signer = self._ready()
             with self._locked("tree.lock", os.O_RDWR | os.O_CREAT):
+                if self._newest is None:
+                    files.drop_drafts(self._state.path, _NEWEST)
                 snapshot = self._snapshot()
                 known = self._known(signer.key)
                 at = max(int(time.time()), known[-1].time if known else 0)
@@ -233,14 +236,14 @@ class Notary:
             )
         if not snapshot.size:
             raise AuditUnavailable("the log holds no record yet")
-        earliest = known[0].head.size if known else 0
+        earliest, durable = (known[0].head.size, known[-1].head.size) if known else (0, 0)
         ends = [end for end in snapshot.ends if end > earliest]
         try:
             grown = self._resume(snapshot, earliest)
             for size in sorted(
                 {*(one.head.size for one in known if one != self._newest), *ends, snapshot.size}
             ):
-                self._grow_to(grown, size, snapshot)
+                self._grow_to(grown, size, snapshot, durable)
                 head = Head(signer.key.name, size, grown.root())
                 _compare(head, known)
                 if size in ends:
@@ -261,10 +264,10 @@ class Notary:
             return GrowingTree()
         return GrowingTree.at(LogHashes(self._state, snapshot), size)
 
-    def _grow_to(self, grown: GrowingTree, size: int, snapshot: Snapshot) -> None:
+    def _grow_to(self, grown: GrowingTree, size: int, snapshot: Snapshot, durable: int) -> None:
         if grown.size == size:
             return
-        for segment in snapshot.holding(grown.size, size):
+        for segment in snapshot.holding(max(grown.size, durable), size):
             # A writer that was killed before its sync may have left whole lines.
             descriptor = open_plain(segment.path, os.O_RDWR)
             try:
@@ -317,4 +320,4 @@ def _compare(head: Head, known: Sequence[_Known]) -> None:
 
 
 def _newest_path(state: StateDirectory) -> Path:
-    return state.path / "checkpoint"
+    return state.path / _NEWEST

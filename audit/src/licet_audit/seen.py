@@ -6,6 +6,8 @@ Rules this module keeps:
 - the checkpoint only moves forward, so that a log which was cut or replaced can't hide it. That a later one
   continues the earlier is proved by whoever remembers it: by a consistency proof, or by reading the log;
 - a file that says nothing is an error, never a log that was not seen;
+- what was remembered is whole whenever power is lost; that it is the newest then, nobody waits for, since the
+  checkpoint beside the log is durable and only a loss of power and of that one together would show less;
 - readable by hand: JSON, a signed note and a key as C2SP spells them, times in UTC.
 """
 
@@ -213,4 +215,4 @@ def _locked() -> Iterator[Path]:
 
 def _write(folder: Path, content: Seen) -> None:
     text = json.dumps(content.as_json(), indent=2)
-    files.replace(folder / f"{content.log_id}.json", f"{text}\n".encode("ascii"))
+    files.replace(folder / f"{content.log_id}.json", f"{text}\n".encode("ascii"), settled=False)
