@@ -180,6 +180,22 @@ class GrowingTree:
             self.size += len(batch)
             self._add(0, batch)
 
+    def add_tile(self, leaves: bytes, root: bytes) -> None:
+        """Add the leaves of a whole tile, one after the other, where one begins; `root` is over them."""
+        if not self._edge:
+            self._edge.append([])
+        if self._edge[0] or len(leaves) != WIDTH * HASH:
+            raise ValueError("a whole tile is added where one begins")
+        self.size += WIDTH
+        self._full[Tile(0, self.size // WIDTH - 1)] = leaves
+        self._add(1, [root])
+
+    def growing(self) -> Iterator[tuple[int, bytes]]:
+        """The hashes of the tiles above level 0 that are not full yet, with their levels."""
+        for level, hashes in enumerate(self._edge[1:], 1):
+            if hashes:
+                yield level, b"".join(hashes)
+
     def root(self) -> bytes:
         """The root over all leaves."""
         return tree.Frontier(self.size, list(self._subtrees())).root()
