@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable
 
 QUICK = 0.005  # seconds; a twentieth of what asyncio calls slow, and many times what a quick disk takes
-    0.005  # seconds; a twentieth of what asyncio calls slow, and many times a sync of a disk that is quick
-)
 ROW = 8  # quick writes in a row that make the next one likely quick; slow ones come in spells
 FRESH = 10.0  # seconds that they say something
 
