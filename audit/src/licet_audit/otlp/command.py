@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from licet.cli.progress import Steps
@@ -14,6 +15,10 @@ from licet.errors import UsageError
 from licet.output import bounded
 
 from licet_audit.exports import Export
+from licet_audit.otlp.cursor import Cursor, CursorFile
+
+if TYPE_CHECKING:
+    from licet_audit.otlp.collector import Collector
 
 _FOLLOW_S = 1.0
 _INCOMPLETE = 3

@@ -26,6 +26,7 @@ from licet_audit.segments import lines_from, snapshot
 
 _MOST_ITEMS = 512
 _MOST_BYTES = 2 << 20
+_MOST_MESSAGES = 20
 
 Send = Callable[[bytes], Answer]
 
@@ -42,11 +43,14 @@ class Sent:
     def note(self, answer: Answer, first: Record, last: Record) -> None:
         """Note what a collector did with the records from `first` to `last`."""
         self.rejected += answer.rejected
-        if (answer.rejected or answer.message) and len(self.messages) < 20:
-            where = f"#{first.seq} to #{last.seq}"
-            self.messages.append(
-                f"{answer.rejected} of {where} not taken: {answer.message or 'it does not say why'}"
-            )
+        if not (answer.rejected or answer.message) or len(self.messages) >= _MOST_MESSAGES:
+            return
+        where = f"records #{first.seq} to #{last.seq}"
+        if answer.rejected:
+            why = answer.message or "it does not say why"
+            self.messages.append(f"the collector did not take {answer.rejected} items of {where}: {why}")
+        else:
+            self.messages.append(f"the collector took {where}, and says: {answer.message}")
 
 
 class Signal(Protocol):

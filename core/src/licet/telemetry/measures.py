@@ -28,7 +28,7 @@ class RunMeasures:
     def __init__(self) -> None:
         self._began = 0
         self._executed = 0
-        self._calls: dict[Any, int] = {}
+        self._calls: dict[str, int] = {}
         self._about: dict[str, str] = {}
 
     def feed(self, record: Record) -> Iterator[Measure]:
@@ -45,10 +45,10 @@ class RunMeasures:
             case "execution", _:
                 self._executed = now
             case "tool_call", "before":
-                self._calls[entry.body.get("sequence")] = now
+                self._calls[str(entry.body.get("sequence"))] = now
                 yield from _decided(entry.body)
             case "tool_call", _:
-                began = self._calls.pop(entry.body.get("sequence"), now)
+                began = self._calls.pop(str(entry.body.get("sequence")), now)
                 outcome = {n.CALL_OUTCOME: str(entry.body.get("outcome"))}
                 yield n.CALL_DURATION, _seconds(now - began), outcome
             case "probe", "after":
