@@ -65,7 +65,7 @@ def entry(kind, phase=None, **body):
 
 async def main():
     log = DurableLog(open_state(Path(sys.argv[1])))
-    await log.append([entry("execution", "before", n=1)])
+    await log.append([entry("decision", effect="allow"), entry("execution", "before", n=1)])
     ARM
     for n in (2, 3):
         try:
@@ -101,7 +101,7 @@ def test_a_full_disk_refuses_and_goes_on_once_there_is_room(disk: Path, entry: M
 
     async def fill() -> int:
         log = DurableLog(state)
-        await log.append([entry("execution", "cut", "before", n=0)])
+        await log.append([entry("decision", "cut", effect="allow"), entry("execution", "cut", "before", n=0)])
         for n in range(1, 1000):
             try:
                 await log.append([entry(n=n, text="x" * 700)])
@@ -117,7 +117,7 @@ def test_a_full_disk_refuses_and_goes_on_once_there_is_room(disk: Path, entry: M
 
     refused = asyncio.run(fill())
     assert 10 < refused < 100
-    assert bodies(state)[1:] == list(range(refused))
+    assert bodies(state)[2:] == list(range(refused))
     assert LogReader(state).verify().status == "proven"
 
     async def go_on() -> None:
@@ -126,7 +126,7 @@ def test_a_full_disk_refuses_and_goes_on_once_there_is_room(disk: Path, entry: M
         await log.close()
 
     asyncio.run(go_on())
-    assert bodies(state)[1:] == [*range(refused), "reopened", "unknown", refused]
+    assert bodies(state)[2:] == [*range(refused), "reopened", "unknown", refused]
     assert LogReader(state).verify().status == "proven"
 
 
@@ -156,7 +156,7 @@ def test_a_disk_that_became_read_only_refuses(disk: Path, entry: Make) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX resource limits")
 def test_a_file_size_limit_cuts_nothing_in_half(tmp_path: Path, append: Callable[..., object]) -> None:
     state = open_state(tmp_path / ".licet")
-    arm = "resource.setrlimit(resource.RLIMIT_FSIZE, (1300, 1300))"
+    arm = "resource.setrlimit(resource.RLIMIT_FSIZE, (1800, 1800))"
     done = subprocess.run(
         [sys.executable, "-c", APPENDS.replace("ARM", arm), state.path],
         capture_output=True,
@@ -167,9 +167,9 @@ def test_a_file_size_limit_cuts_nothing_in_half(tmp_path: Path, append: Callable
     first, second = done.stdout.splitlines()
     assert first.endswith("met a file size limit|raise the limit (`ulimit -f`), then run again")
     assert second == f"the log was given up after a failure: {first}"
-    assert bodies(state)[1:] == [1]
+    assert bodies(state)[2:] == [1]
     append([])
-    assert bodies(state)[1:] == [1, "unknown"]
+    assert bodies(state)[2:] == [1, "unknown"]
     assert LogReader(state).verify().status == "proven"
 
 
@@ -200,10 +200,10 @@ def test_the_first_io_error_is_the_last_word(
     assert first.endswith("reported an error|check the disk before anything runs again")
     assert second == f"the log was given up after a failure: {first}"
     assert not armed.exists()
-    assert bodies(state)[1:] == [1]
+    assert bodies(state)[2:] == [1]
     assert LogReader(state).verify().status == "proven"
     append([])
-    assert bodies(state)[1:] == [1, "unknown"]
+    assert bodies(state)[2:] == [1, "unknown"]
 
 
 HANGS = """
@@ -264,7 +264,7 @@ def test_a_sound_disk_takes_the_same_appends(
         check=True,
     )
     assert done.stdout == ""
-    assert bodies(state)[1:] == [1, 2, 3]
+    assert bodies(state)[2:] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("damage", ["delete", "cut"])
