@@ -25,7 +25,8 @@ def of(content: Mapping[str, Any]) -> Fact | None:
     if told is None or not run_id:
         return None
     what, about = told(content.get("phase"), content["body"])
-    return Fact(run_id, content["seq"], what, about) if what else None
+    # as `Fact(...)` does it, at a third of its price
+    return tuple.__new__(Fact, (run_id, content["seq"], what, about)) if what else None
 
 
 Told = tuple[str, Any]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from licet_audit.verification.facts import Fact
@@ -82,20 +83,31 @@ def condense(facts: Iterable[Fact]) -> tuple[list[Fact], int]:
         by_run.setdefault(fact.run_id, []).append(fact)
     unknown, left = 0, list[Fact]()
     for told in by_run.values():
-        end = told[-1]
-        if told[0].what == "request" and end.what in ("result", "refusal") and _is_sound(told):
-            unknown += end.about is True
+        if _is_whole_and_sound(told):
+            unknown += told[-1].about is True
         else:
             left += told
     left.sort(key=lambda fact: fact.seq)
     return left, unknown
 
 
-def _is_sound(told: list[Fact]) -> bool:
+def _is_whole_and_sound(told: list[Fact]) -> bool:
+    if told[0].what != "request":
+        return False
+    words = tuple([fact.what for fact in told])
+    if "denied_call" not in words:  # then what they are about makes no difference
+        return _is_sound(words)
+    return _ends_once(words) and not any(map(_Run().follow, told))
+
+
+@lru_cache(maxsize=1024)
+def _is_sound(words: tuple[str, ...]) -> bool:
     run = _Run()
-    return not any(fact.what in ("result", "refusal") for fact in told[:-1]) and not any(
-        map(run.follow, told)
-    )
+    return _ends_once(words) and not any(run.follow(Fact("", 0, word)) for word in words)
+
+
+def _ends_once(words: tuple[str, ...]) -> bool:
+    return [word in ("result", "refusal") for word in words] == [False] * (len(words) - 1) + [True]
 
 
 @dataclass(slots=True)

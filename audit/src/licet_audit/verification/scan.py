@@ -81,12 +81,9 @@ def read(part: Part) -> bytes | None:
     size = part.stop - part.start
     if size > MAX_PART:
         return None
-    with os.fdopen(open_plain(Path(part.path), os.O_RDONLY), "rb", buffering=0) as file:
+    with os.fdopen(open_plain(Path(part.path), os.O_RDONLY), "rb") as file:
         file.seek(part.start)
-        data = bytearray()
-        while len(data) < size and (more := file.read(size - len(data))):
-            data += more
-    return bytes(data)
+        return file.read(size)
 
 
 PART = 2 * 2**20

@@ -121,6 +121,9 @@ def consistency(outside: Outside, roots: Roots) -> Claim:
     if outside.seen_problem is not None:
         return Claim(name, False, outside.seen_problem, "unverifiable")
     if outside.seen is None or (head := outside.seen.head) is None:
+        if outside.seen is not None and not roots.size:
+            why = f"it is in use here since {outside.seen.opened}, and now it holds no record"
+            return Claim(name, False, why, "incomplete")
         return Claim(name, None, "this user never saw a checkpoint of this log before")
     size, found = head.size, roots.at.get(head.size)
     if found is None:

@@ -155,7 +155,8 @@ class _Result:
         judge = self._judge
         consistency = signed.consistency(self._outside, judge.roots)
         if judge.first is None:
-            return unreadable("there is no log", consistency)
+            cut = () if self._outside.newest is None else (signed.tree(self._outside, judge.roots, 0),)
+            return unreadable("there is no log", consistency, *cut)
         anchors = self._anchors()
         claims = (
             *(finding.claim(self._locate) for finding in judge.findings),
