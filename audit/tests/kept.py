@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,11 +34,16 @@ class Trail:
         run_id: str,
         *,
         time: str = DAY,
-        ended: bool = True,
         content: Mapping[str, bytes] | None = None,
+        between: Sequence[Sequence[Entry]] = ((),),
+        ends: str | None = None,
         **subject: object,
     ) -> dict[str, str]:
-        """One run that keeps its code and its output (or `content`); returns their commitments by name."""
+        """One run that keeps its code and its output (or `content`); returns their commitments by name.
+
+        Before its end, at `ends` if that is another time, come the entries of `between`: one batch each, the
+        first together with its beginning and the last with its end.
+        """
         subject = {"id": "ada", "on_behalf_of": None, "tenant": None} | subject
         code = (Kept("code", f"print('{run_id}')".encode()),)
         if content is not None:
@@ -46,26 +51,26 @@ class Trail:
         out = (Kept("stdout", run_id.encode()),) if content is None else ()
         entries = [
             Entry("request", run_id, {"subject": subject}, time, 1, kept=code),
+            Entry("decision", run_id, {"effect": "allow"}, time, 1),
             Entry("execution", run_id, {"backend": "x"}, time, 1, phase="before"),
         ]
-        if ended:
-            entries.append(
-                Entry("result", run_id, {"termination": "exited"}, time, 1, phase="after", kept=out)
-            )
-        records = self.append(entries)
+        end = Entry("result", run_id, {"termination": "exited"}, ends or time, 1, phase="after", kept=out)
+        batches = [list(batch) for batch in between]
+        batches[0] = entries + batches[0]
+        batches[-1].append(end)
+        records = self.append(*batches)
         kept = {name: one for record in records for name, one in record.kept.items()}
         self.committed[run_id] = kept
         return kept
 
-    def append(self, entries: list[Entry]) -> tuple[Record, ...]:
-        async def write() -> tuple[Record, ...]:
+    def append(self, *batches: list[Entry]) -> list[Record]:
+        async def write() -> list[Record]:
             log = DurableLog(self.state, segment_bytes=self.segment_bytes)
             try:
-                return await log.append(entries)
+                return [record for batch in batches for record in await log.append(batch)]
             finally:
                 await log.close()
 
-        contents.store(self.state, [one for entry in entries for one in entry.kept])
         return asyncio.run(write())
 
     def records(self, event: str | None = None) -> list[Record]:

@@ -17,11 +17,12 @@ from licet.record import Entry, Record
 from licet.state import StateDirectory, read_state
 from licet_audit import checkpointer, keys, notes, seen, tree
 from licet_audit.checkpointer import Notary, signed
+from licet_audit.leaves import Snapshot
 from licet_audit.notes import Head, Note
 from licet_audit.reader import LogReader
 from licet_audit.segments import listing
-from licet_audit.tiles import GrowingTree, complete, read_tile
-from slow_tree import slow_root
+from licet_audit.tiles import GrowingTree, LogHashes, complete, read_tile
+from slow_tree import slow_path, slow_root
 
 Append = Callable[..., list[Record]]
 Make = Callable[..., Entry]
@@ -126,6 +127,19 @@ def test_what_other_processes_signed_is_continued(
         assert head_of(found).root == slow_root(leaves(state))
         one, other = other, one
     assert complete(state, head_of(found).size)
+
+
+def test_what_others_signed_and_made_durable_is_not_synced_again(
+    state: StateDirectory, log: list[bytes], append: Append, entry: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notary = Notary(state)
+    notary.checkpoint()
+    append([entry(n=n) for n in range(600)])  # closing the log signs it
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    monkeypatch.setattr(checkpointer, "sync", synced.append)
+    assert head_of(notary.checkpoint()).size == 610
+    assert synced == []
 
 
 def test_a_checkpoint_is_kept_wherever_a_segment_ends(
@@ -363,6 +377,7 @@ def test_a_kill_at_any_moment_leaves_what_the_next_process_goes_on_from(
     for _ in range(3):
         kill_at(state, chance)
     append([entry()])
+    assert not [path for path in state.path.iterdir() if path.name.startswith(".")]
     found = leaves(state)
     assert head_of(signed(state)) == Head(f"licet/{state.log_id}", len(found), slow_root(found))
     assert LogReader(state).verify().status == "proven"
@@ -377,3 +392,23 @@ def test_processes_that_sign_at_once_sign_one_tree(state: StateDirectory) -> Non
     assert head_of(signed(state)).size == len(leaves(state))
     kept = sorted(int(path.name) for path in (state.path / "checkpoints").iterdir())
     assert [segment.first for segment in listing(state)[1:]] == kept[: len(listing(state)) - 1]
+
+
+def test_a_log_whose_old_segments_are_gone_goes_on(
+    state: StateDirectory, append: Append, entry: Make
+) -> None:
+    append(*[[entry(n=n) for n in range(90)] for _ in range(12)], segment_bytes=40_000)
+    found = leaves(state)
+    gone, *kept = listing(state)
+    size = kept[0].first
+    assert size < len(found) // 256 * 256
+    gone.path.unlink()
+    append([entry(n=n) for n in range(700)])
+    notary = Notary(state)
+    found += leaves(state)[len(found) - size :]
+    assert head_of(notary.checkpoint()) == Head(f"licet/{state.log_id}", len(found), slow_root(found))
+    snapshot = Snapshot.of(listing(state), state.log_id)
+    assert tree.inclusion(LogHashes(state, snapshot), 3, len(found)) == slow_path(3, found)
+    shutil.rmtree(state.path / "tile")
+    with pytest.raises(AuditUnavailable, match=r"can't be computed: record #0 is in no segment of the log$"):
+        Notary(state).checkpoint(renew=True)

@@ -101,6 +101,16 @@ def test_a_link_in_the_place_of_content_is_not_read_but_deleted(
     assert (tmp_path / "precious").exists()
 
 
+def test_what_cannot_be_deleted_keeps_nothing_else(state: StateDirectory) -> None:
+    one, other = sorted((Kept("code", b"x"), Kept("code", b"y")), key=lambda kept: kept.commitment)
+    contents.store(state, [other])
+    contents.path_of(state, one.commitment).mkdir(parents=True)
+    assert contents.state_of(state, one.commitment) == "altered"
+    with pytest.raises(OSError):
+        contents.delete(state, [one.commitment, other.commitment])
+    assert contents.state_of(state, other.commitment) == "missing"
+
+
 def test_orphans_are_what_no_record_names(state: StateDirectory) -> None:
     one, other = Kept("code", b"x"), Kept("code", b"y")
     contents.store(state, [one, other])

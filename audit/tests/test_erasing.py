@@ -50,7 +50,7 @@ def test_the_record_says_what_went_why_and_who_asked(trail: Trail) -> None:
     )
     assert body["commitments"] == [
         {"run_id": "R1", "seq": 1, "kept": {"code": committed["code"]}},
-        {"run_id": "R1", "seq": 3, "kept": {"stdout": committed["stdout"]}},
+        {"run_id": "R1", "seq": 4, "kept": {"stdout": committed["stdout"]}},
     ]
     assert (body["orphans"], body["altered"]) == ([], [])
     assert ran.json["records"] == [record.seq]
@@ -143,16 +143,15 @@ def _living_run(state: StateDirectory, run_id: str) -> subprocess.Popen[bytes]:
         "from pathlib import Path\n"
         "from licet.record import Entry, Kept\n"
         "from licet.state import open_state\n"
-        "from licet_audit import contents\n"
         "from licet_audit.log import DurableLog\n"
         "async def main():\n"
         "    state = open_state(Path(sys.argv[1]))\n"
         "    log = DurableLog(state)\n"
         "    kept = (Kept('code', b'1'),)\n"
         "    body = {'subject': {'id': 'ada'}}\n"
-        "    contents.store(state, kept)\n"
         "    await log.append([\n"
         "        Entry('request', sys.argv[2], body, '2026-05-01T10:00:00.000000000Z', 1, kept=kept),\n"
+        "        Entry('decision', sys.argv[2], {'effect': 'allow'}, '2026-05-01T10:00:00.000000000Z', 1),\n"
         "        Entry('execution', sys.argv[2], {}, '2026-05-01T10:00:00.000000000Z', 1, phase='before'),\n"
         "    ])\n"
         "    print('began', flush=True)\n"
@@ -237,6 +236,44 @@ def test_two_erasers_at_once_erase_once(trail: Trail) -> None:
     assert LogReader(trail.state).verify().status == "proven"
 
 
+@pytest.mark.parametrize("held", [False, True])
+def test_what_comes_back_from_a_backup_is_erased_again_unless_it_is_held(trail: Trail, held: bool) -> None:
+    committed = trail.run("R1", content={"code": b"x"})
+    trail.run("R2", id="eve")
+    path = contents.path_of(trail.state, committed["code"])
+    backup = path.read_bytes()
+    trail("erase", "R1", *WHY)
+    path.write_bytes(backup)
+    if held:
+        trail("hold", "R1", "--reason", "case 1")
+    ran = trail("erase", "R2", *WHY, "--json")
+    assert ran.json["left"] == ([] if held else [committed["code"]])
+    assert trail.states("R1") == ({"intact"} if held else {"missing"})
+    assert len(trail.records("erased")) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals of POSIX")
+@pytest.mark.parametrize(("answer", "code"), [(b"y\n", 0), (b"n\n", 130)])
+def test_on_a_terminal_it_asks(trail: Trail, answer: bytes, code: int) -> None:
+    import pty
+
+    trail.run("R1")
+    ours, theirs = pty.openpty()
+    arguments = ["audit", "erase", "R1", "--reason", "asked for", "--state", str(trail.state.path)]
+    process = subprocess.Popen([sys.executable, "-m", "licet", *arguments], stdin=theirs, stderr=theirs)
+    os.close(theirs)
+    said = b""
+    while b"[y/N]" not in said:
+        said += os.read(ours, 1024)
+    assert b"Erase 2 pieces of content (77 B) of 1 run?" in said
+    assert trail.states("R1") == {"intact"}
+    os.write(ours, answer)
+    assert process.wait(60) == code
+    os.close(ours)
+    assert trail.states("R1") == ({"missing"} if code == 0 else {"intact"})
+    assert len(trail.records("erased")) == (code == 0)
+
+
 def test_an_erasure_of_very_much_has_several_records(trail: Trail, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("licet_audit.retention.erasing._IN_ONE", 8)
     for number in range(5):
@@ -268,9 +305,10 @@ def test_a_name_with_path_tricks_in_a_record_leads_nowhere(trail: Trail, tmp_pat
     committed = trail.run("R1")
     (segment,) = (trail.state.path / "log").iterdir()
     segment.write_bytes(segment.read_bytes().replace(committed["code"].encode(), b"../../../precious"))
-    ran = trail("erase", "R1", *WHY, "--json")
-    assert ran.json["contents"] == 1
+    assert trail("erase", "R1", "--dry-run", "--json").json["contents"] == 1
+    assert trail("erase", "R1", *WHY).code == 7  # and nothing is added to a log that was changed
     assert (tmp_path / "precious").exists()
+    assert trail.states("R1") == {"intact"}
 
 
 def test_a_damaged_log_erases_nothing(trail: Trail) -> None:

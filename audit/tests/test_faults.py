@@ -31,7 +31,8 @@ FAULTY_DISK = r"""
 #include <string.h>
 #include <unistd.h>
 
-/* Lets half of one write through, or loses one sync, and says EIO: the one that follows the file `armed`. */
+/* Lets half of one write through, or loses one sync, and says EIO: the one that follows the file `armed`.
+   `hang` holds up a sync for as long as that file is there. */
 static int hit(const char *what) {
     return !strcmp(getenv("FAULT"), what) && access(getenv("ARMED"), F_OK) == 0
         && unlink(getenv("ARMED")) == 0;
@@ -46,6 +47,7 @@ ssize_t write(int fd, const void *data, size_t size) {
 int fdatasync(int fd) {
     int (*real)(int) = dlsym(RTLD_NEXT, "fdatasync");
     if (hit("fdatasync")) { errno = EIO; return -1; }
+    while (!strcmp(getenv("FAULT"), "hang") && access(getenv("ARMED"), F_OK) == 0) usleep(1000);
     return real(fd);
 }
 """
@@ -202,6 +204,46 @@ def test_the_first_io_error_is_the_last_word(
     assert LogReader(state).verify().status == "proven"
     append([])
     assert bodies(state)[1:] == [1, "unknown"]
+
+
+HANGS = """
+import asyncio, sys
+from pathlib import Path
+from licet.record import Entry
+from licet.state import open_state
+from licet_audit.log import DurableLog
+
+async def main():
+    log = DurableLog(open_state(Path(sys.argv[1])))
+    armed = Path(sys.argv[2])
+    appends = lambda n: log.append([Entry("request", "run", {"n": n}, "", 1)])
+    await appends(1)
+    armed.touch()
+    hanging = asyncio.create_task(appends(2))
+    for _ in range(100):  # the loop goes on while the sync hangs, or nobody lets it go
+        await asyncio.sleep(0.001)
+    assert not hanging.done()
+    armed.unlink()
+    await hanging
+    await log.close()
+
+asyncio.run(main())
+"""
+
+
+@needs_preload
+def test_a_sync_that_hangs_stops_no_other_task(
+    state: StateDirectory, faulty_disk: Path, tmp_path: Path
+) -> None:
+    armed = tmp_path / "armed"
+    subprocess.run(
+        [sys.executable, "-c", HANGS, state.path, armed],
+        env={**os.environ, "LD_PRELOAD": str(faulty_disk), "FAULT": "hang", "ARMED": str(armed)},
+        timeout=60,
+        check=True,
+    )
+    assert bodies(state)[1:] == [1, 2]
+    assert LogReader(state).verify().status == "proven"
 
 
 @needs_preload

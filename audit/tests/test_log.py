@@ -16,6 +16,7 @@ from licet.errors import AuditUnavailable, EntryRefused
 from licet.locks import try_lock
 from licet.plain import canonical
 from licet.record import AuditLog, AuditReader, Entry, Record, leaf_hash
+from licet.settings import Settings
 from licet.state import StateDirectory, open_state
 from licet_audit import checkpointer, plugin, seen, worker
 from licet_audit.log import DurableLog
@@ -186,7 +187,7 @@ def test_a_log_that_nobody_closed_leaves_when_it_is_forgotten(
 def test_four_processes_append_to_one_chain(state: StateDirectory) -> None:
     processes = [
         subprocess.Popen(
-            [sys.executable, PROGRAM, state.path, f"p{number}", "12", "20000"],
+            [sys.executable, PROGRAM, state.path, f"p{number}", "12", "20000", os.devnull],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -308,7 +309,7 @@ def test_an_opening_that_fails_leaves_no_file_open(
 
 
 def test_the_hooks_give_the_log_and_its_reader(state: StateDirectory, entry: Callable[..., Entry]) -> None:
-    log: AuditLog = plugin.licet_audit_log(settings=None, state=state)  # type: ignore[arg-type]
+    log: AuditLog = plugin.licet_audit_log(settings=Settings(), state=state)
     reader: AuditReader = plugin.licet_audit_reader(state=state)
     (record,) = asyncio.run(log.append([entry()]))
     asyncio.run(log.close())

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from kept import Trail
@@ -39,10 +40,12 @@ def trail(
 
 
 def _fill(trail: Trail, run_id: str, time: str, count: int) -> None:
-    """A segment with `count` records beside those of one run that keeps its code."""
-    trail.run(run_id, time=time, content={"code": run_id.encode()}, ended=False)
-    others = [Entry("access", run_id, {"n": n}, time, 1) for n in range(count)]
-    trail.append([*others, Entry("result", run_id, {"termination": "exited"}, time, 1, phase="after")])
+    """A segment with the records of one run that keeps its code and asks for `count` files."""
+    trail.run(run_id, time=time, content={"code": run_id.encode()}, between=[_accesses(run_id, time, count)])
+
+
+def _accesses(run_id: str, time: str, count: int) -> list[Entry]:
+    return [Entry("access", run_id, {"n": n}, time, 1) for n in range(count)]
 
 
 def _segments(trail: Trail) -> list[int]:
@@ -165,14 +168,12 @@ def test_a_run_that_goes_on_beyond_loses_its_beginning_and_is_named(
 ) -> None:
     monkeypatch.setattr("licet_audit.cli.pruning.time.time", lambda: _NOW)
     trail = Trail(state, capsys, segment_bytes=2000)
-    trail.append([Entry("request", "R1", {"subject": {"id": "ada"}}, OLD, 1)])
-    _fill(trail, "R2", OLD, 300)
-    trail.append([Entry("result", "R1", {"termination": "exited"}, YOUNG, 1, phase="after")])
+    trail.run("R1", time=OLD, ends=YOUNG, between=[_accesses("R1", OLD, 300), []])
     _fill(trail, "R3", YOUNG, 300)
     assert trail("prune", *KEEP, "--json").json["cut"] == ["R1"]
 
 
-@pytest.mark.parametrize("moment", ["marked", "recorded"])
+@pytest.mark.parametrize("moment", ["marked", "recorded", "half"])
 @pytest.mark.parametrize("finisher", ["prune", "start"])
 def test_a_pruning_that_was_killed_is_finished(trail: Trail, moment: str, finisher: str) -> None:
     before = _segments(trail)
@@ -182,13 +183,13 @@ def test_a_pruning_that_was_killed_is_finished(trail: Trail, moment: str, finish
         trail("prune", *KEEP)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
-    assert set(before) <= set(_segments(trail))
+    assert len(set(before) - set(_segments(trail))) == (moment == "half")
     if finisher == "prune":
         trail("prune", *KEEP)
     else:
         trail.run("R5", time=YOUNG)
     gone = set(before) - set(_segments(trail))
-    assert bool(gone) == (moment == "recorded" or finisher == "prune")
+    assert bool(gone) == (moment != "marked" or finisher == "prune")
     assert not (trail.state.path / "removal.begun").exists()
     pruned = trail.records("pruned")
     assert {one["first"] for r in pruned for one in r.entry.body["segments"]} == gone
@@ -200,17 +201,27 @@ def _die_at(moment: str) -> None:
 
     if moment == "marked":
         removal.record = die  # type: ignore[assignment]
-    else:
+    elif moment == "recorded":
         unfinished.remove = die  # type: ignore[assignment]
+    else:
+        whole = Path.unlink
+
+        def once(path: Path, missing_ok: bool = False) -> None:
+            whole(path, missing_ok=missing_ok)
+            if path.name.startswith("seg-"):
+                die()
+
+        Path.unlink = once  # type: ignore[method-assign]
 
 
 def test_a_changed_record_or_tile_keeps_everything(trail: Trail) -> None:
     tile = Tile(0, 0).path(trail.state)
     data = tile.read_bytes()
     tile.write_bytes(bytes([data[0] ^ 1]) + data[1:])
-    ran = trail("prune", *KEEP)
+    ran = trail("prune", "--keep", "184d", "--dry-run")
     assert ran.code == 7
     assert "is missing, or not what the records make" in ran.err
+    assert trail("prune", *KEEP).code == 7
     tile.write_bytes(data)
     (path, *_) = [segment.path for segment in listing(trail.state)]
     path.write_bytes(path.read_bytes().replace(b'"n":3,', b'"n":4,').replace(b'"n":3}', b'"n":4}'))

@@ -2,11 +2,9 @@
 
 import asyncio
 import hashlib
-import random
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -289,42 +287,3 @@ def test_a_log_whose_pinned_record_was_rewritten_further_back_is_refused(
     last_segment(state).write_bytes(text.replace(b'"n":1', b'"n":7'))
     with pytest.raises(AuditUnavailable, match="the first 2 records are not those that were there before"):
         append([entry(n=2)])
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_a_kill_at_any_moment_loses_nothing_that_was_acknowledged(
-    state: StateDirectory, append: Append, seed: int
-) -> None:
-    chance = random.Random(seed)
-    writers = [
-        subprocess.Popen(
-            [sys.executable, PROGRAM, state.path, f"p{number}", "100000", str(chance.choice([3000, 10**7]))],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(2)
-    ]
-    said = []
-    for writer in writers:
-        assert writer.stdout is not None
-        said += [writer.stdout.readline() for _ in range(chance.randrange(1, 40))]
-    for writer in writers:
-        writer.kill()
-    said += [
-        line for writer in writers for line in writer.communicate(timeout=30)[0].splitlines(keepends=True)
-    ]
-    append([])
-    append([])
-    records = {record.seq: record for record in LogReader(state).records()}
-    for line in said:
-        if line.endswith("\n"):
-            what, run, seq = line.split()
-            kind = {"began": "execution", "ended": "result"}[what]
-            assert (records[int(seq)].entry.kind, records[int(seq)].entry.run_id) == (kind, run)
-    began = [one.entry.run_id for one in records.values() if one.entry.kind == "execution"]
-    ended = [one.entry.run_id for one in records.values() if one.entry.kind == "result"]
-    unknown = [one.entry.run_id for one in records.values() if one.entry.body.get("termination") == "unknown"]
-    assert sorted(began) == sorted(ended)
-    assert max(Counter(ended).values()) == 1
-    assert len(unknown) <= 2
-    assert LogReader(state).verify().status == "proven"

@@ -119,6 +119,11 @@ def test_what_is_shown_has_nothing_hidden_in_it(text: str) -> None:
     assert {"Cc", "Cf", "Cs", "Zl", "Zp"}.isdisjoint(map(unicodedata.category, shown))
 
 
+def test_marks_do_not_tower_over_what_stands_around() -> None:
+    assert safe.shown("שָׁלוֹם é") == "שָׁלוֹם é"
+    assert safe.shown("a" + "\u0336" * 6) == "a" + "\u0336" * 4 + "\\u0336\\u0336"
+
+
 BODIES: list[Body] = [request(), decision("ask"), SELECTION, GRANTED, EXECUTION, PROBE, result("exited")]
 BODIES += [*call(1, "deny", "x"), access("read", "/", allowed=False)]
 KNOWN = {key for _, _, body in BODIES for key in body} | {"id", "intent", "effect", "leaves", "reason"}

@@ -1,5 +1,6 @@
 """Tiles: named and filled as C2SP says, and the hashes that come from them those of the slow tree."""
 
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -78,14 +79,37 @@ def test_a_tile_is_named_as_c2sp_names_it(tile: Tile, name: str) -> None:
     assert tile.name == name
 
 
-def test_a_tree_of_70000_leaves_has_the_tiles_of_the_example(state: StateDirectory) -> None:
+def digest(*parts: bytes) -> str:
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def test_a_tree_of_70000_leaves_has_the_tiles_that_go_computes(state: StateDirectory, lay: Lay) -> None:
+    """The digests were made with `golang.org/x/mod/sumdb/tlog` 0.7.0, with tiles of height 8."""
+    snapshot, leaves = lay(70_000)
     found = GrowingTree()
-    found.extend(some_leaves(70_000))
-    widths = {(tile.level, tile.number): tile.width for tile in found.tiles()}
-    assert [number for level, number in widths if level == 0] == list(range(273))
-    assert {place: width for place, width in widths.items() if place[0] > 0} == {
-        (1, 0): 256, (1, 1): 17, (2, 0): 1
-    }  # fmt: skip
+    found.extend(leaves)
+    assert found.root().hex() == "1a4cdfcb66374a0c0dcbef49acbd4976d13ee864fb3cb241fc943cad04f02f7e"
+    tiles = found.tiles()
+    lowest = [data for tile, data in tiles.items() if tile.level == 0]
+    assert (len(lowest), digest(*lowest)) == (
+        273, "2405d927b1158401c6c5c5ff354d7ce9205fc9fbb228c26d6e9fb43e8062f2d7"
+    )  # fmt: skip
+    assert {tile.name: digest(data) for tile, data in tiles.items() if tile.level > 0} == {
+        "1/000": "ea7b038bc73489c89c31a27ac355aaca65a4ed73f0dd7484e68deb29d30f10a2",
+        "1/001.p/17": "adfaca2731630fe7944a4b98a0f98ef3e98685eafda09e6f81070218fb759ce4",
+        "2/000.p/1": "f0113c8bad855b49f9a5dd661d50012cd94f19aae87a45eb8334666835e3caea",
+    }
+    write_tiles(state, tiles)
+    hashes = LogHashes(state, snapshot)
+    assert [digest(*tree.consistency(hashes, *sizes)) for sizes in ((65535, 70_000), (256, 65536))] == [
+        "6b601bcdffd786cc87e031f47e1bff054df8b8ab3b492bbcd329133ac0a36b3a",
+        "5096cc2f7679a87056c63619feb933ddec21f707ca3aea5ee308928619ea78d4",
+    ]
+    assert [digest(*tree.inclusion(hashes, index, 70_000)) for index in (0, 65535, 69_999)] == [
+        "834e90bf94e0793f400559c4912e0ea1e6265be0e53eb0ef946aceac71f62881",
+        "f28ab759f69c32d0a5668eb3e45b21dd05ae827916cd894222a106d20f8f61d8",
+        "06840adeb9aef6246e85c1dd08b547ca4a0b6f7c20da6a20ceed1be00bebfe4c",
+    ]
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

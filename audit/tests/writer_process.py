@@ -1,9 +1,11 @@
 """A program that tests start: it appends runs to a log and says on stdout what is durable.
 
-Arguments: the state directory, a name for its runs, how many runs, and the size of a segment in bytes.
+Arguments: the state directory, a name for its runs, how many runs, the size of a segment in bytes, and the
+file that its effects go to: a line for each run that began.
 """
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -17,13 +19,15 @@ def entry(kind: str, run_id: str, phase: str | None = None, **body: object) -> E
     return Entry(kind, run_id, body, now(), mono_ns(), phase=phase)  # type: ignore[arg-type]
 
 
-async def main(path: str, name: str, runs: str, segment_bytes: str) -> None:
+async def main(path: str, name: str, runs: str, segment_bytes: str, effects: str) -> None:
     log = DurableLog(open_state(Path(path)), segment_bytes=int(segment_bytes))
+    effect = os.open(effects, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for number in range(int(runs)):
         run = f"{name}-{number}"
         before = await log.append(
             [entry("decision", run, effect="allow"), entry("execution", run, "before", backend="x")]
         )
+        os.write(effect, f"{run}\n".encode())
         print("began", run, before[-1].seq, flush=True)
         call = {"sequence": 1, "tool": "refund", "call_digest": "d"}
         await log.append([entry("tool_call", run, "before", **call)])

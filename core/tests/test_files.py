@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from licet.files import create_each, create_once, make_folder, open_plain, read_plain, replace
+from licet.files import create_each, create_once, drop_drafts, make_folder, open_plain, read_plain, replace
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX files of all kinds")
 
@@ -66,6 +66,17 @@ def test_what_is_made_once_is_never_made_again(tmp_path: Path) -> None:
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"first")]
     replace(tmp_path / "file", b"third")
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"third")]
+
+
+def test_drafts_of_killed_processes_are_dropped_and_nothing_else(tmp_path: Path) -> None:
+    draft, other = f".file-{'0' * 16}", f".other-{'0' * 16}"
+    kept = [".file", "file", f"file-{'0' * 16}", f".file-{'0' * 15}", f".file-{'x' * 16}"]
+    for name in (draft, other, *kept):
+        (tmp_path / name).write_text("")
+    drop_drafts(tmp_path, "file")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([other, *kept])
+    drop_drafts(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
 
 
 def test_files_that_are_made_together_are_whole_private_and_never_replaced(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ class Spelling:
     def __init__(self, log: str, writer: Mapping[str, Any]) -> None:
         self.log = log
         self.writer = writer
-        self._end = canonical({"v": VERSION, "writer": dict(writer)})
+        self._end = canonical({"v": VERSION, "writer": dict(writer)})[1:]
 
     def draft(self, entry: Entry) -> Draft:
         """Spell an entry, as `licet.record.seat` does, before its place is known.
@@ -69,20 +69,11 @@ class Spelling:
         """
         kept = {one.name: one.commitment for one in entry.kept}
         # The names of fields are sorted, so those around `prev` and `seq` are three runs of them.
-        before = {
-            "body": entry.body if type(entry.body) is Plain else dict(entry.body),
-            "kept": kept or None,
-            "kind": entry.kind,
-            "log": self.log,
-            "mono_ns": str(entry.mono_ns),
-            "phase": entry.phase,
-        }
-        after = {"span_id": entry.span_id, "time": entry.time, "trace_id": entry.trace_id}
         try:
             parts = (
-                _fields(before)[:-1] + b',"prev":"',
-                b'",' + _fields({"run_id": entry.run_id})[1:-1] + b',"seq":',
-                b"," + _fields(after)[1:-1] + b"," + self._end[1:],
+                canonical(self._before(entry, kept))[:-1] + b',"prev":"',
+                b'","run_id":%b,"seq":' % canonical(entry.run_id),
+                b",%b,%b" % (canonical(_after(entry))[1:-1], self._end),
             )
         except (TypeError, RecursionError) as problem:
             raise ValueError(f"it is no plain JSON: {problem}") from None
@@ -94,10 +85,30 @@ class Spelling:
         """The record that a draft became."""
         return Record(self.log, seq, prev, self.writer, draft.entry, leaf=leaf, kept=draft.kept)
 
+    def _before(self, entry: Entry, kept: Mapping[str, str]) -> dict[str, Any]:
+        """The fields up to `prev`; Plain, which need not be checked, if the body is."""
+        plain = type(entry.body) is Plain
+        fields: dict[str, Any] = {
+            "body": entry.body if plain else dict(entry.body),
+            "kind": entry.kind,
+            "log": self.log,
+            "mono_ns": str(entry.mono_ns),
+        }
+        if kept:
+            fields["kept"] = kept
+        if entry.phase is not None:
+            fields["phase"] = entry.phase
+        return Plain(fields) if plain else fields
 
-def _fields(content: dict[str, Any]) -> bytes:
-    """The canonical object of those fields that are there."""
-    return canonical({name: value for name, value in content.items() if value is not None})
+
+def _after(entry: Entry) -> dict[str, Any]:
+    """The fields between `seq` and `v`."""
+    fields = Plain(time=entry.time)
+    if entry.span_id is not None:
+        fields["span_id"] = entry.span_id
+    if entry.trace_id is not None:
+        fields["trace_id"] = entry.trace_id
+    return fields
 
 
 def decode(line: bytes) -> dict[str, Any]:

@@ -14,10 +14,10 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from licet import files
 from licet.errors import AuditUnavailable
 from licet.files import create_once, make_folder, open_plain, read_plain
-from licet.locks import wait_lock
+from licet.locks import holding
 from licet.state import StateDirectory, failures, trusted
 
 from licet_audit import keys, notes, seen, segments
@@ -39,6 +39,7 @@ from licet_audit.tiles import WIDTH, GrowingTree, LogHashes, ends_complete, writ
 if TYPE_CHECKING:
     from licet_audit.notes import Signer, VerifierKey
 
+_NEWEST = "checkpoint"
 _PATIENCE = 5.0  # seconds that others may hold a lock
 _BATCH = 64 * WIDTH  # leaves between two writings of tiles, where many are new
 _ADVICE = "run `licet audit verify`, then move the state directory aside to start a new log"
@@ -147,6 +148,19 @@ class Notary:
         """
         return self._checkpoint(renew=renew)
 
+    def covers(self, size: int) -> bool:
+        """Whether the newest checkpoint beside the log is one of its key over at least `size` records.
+
+        So a process need not repeat what another one has just done. What the records are is compared by the
+        next `checkpoint` or `close`, and by whoever joins the log.
+        """
+        with contextlib.suppress(AuditUnavailable, InvalidNote):
+            note = signed(self._state)
+            if note is not None and (head := Head.parse(note.text)).size >= size:
+                key = self._ready().key
+                return head.origin == key.name and note.signed_by(key) is not None
+        return False
+
     def close(self) -> Note:
         """Make the last checkpoint of a writer, and remember that it left the log well.
 
@@ -159,6 +173,8 @@ class Notary:
         with failures(self._state.path):
             signer = self._ready()
             with self._locked("tree.lock", os.O_RDWR | os.O_CREAT):
+                if self._newest is None:
+                    files.drop_drafts(self._state.path, _NEWEST)
                 snapshot = self._snapshot()
                 known = self._known(signer.key)
                 at = max(int(time.time()), known[-1].time if known else 0)
@@ -220,14 +236,14 @@ class Notary:
             )
         if not snapshot.size:
             raise AuditUnavailable("the log holds no record yet")
-        earliest = known[0].head.size if known else 0
+        earliest, durable = (known[0].head.size, known[-1].head.size) if known else (0, 0)
         ends = [end for end in snapshot.ends if end > earliest]
         try:
             grown = self._resume(snapshot, earliest)
             for size in sorted(
                 {*(one.head.size for one in known if one != self._newest), *ends, snapshot.size}
             ):
-                self._grow_to(grown, size, snapshot)
+                self._grow_to(grown, size, snapshot, durable)
                 head = Head(signer.key.name, size, grown.root())
                 _compare(head, known)
                 if size in ends:
@@ -248,10 +264,10 @@ class Notary:
             return GrowingTree()
         return GrowingTree.at(LogHashes(self._state, snapshot), size)
 
-    def _grow_to(self, grown: GrowingTree, size: int, snapshot: Snapshot) -> None:
+    def _grow_to(self, grown: GrowingTree, size: int, snapshot: Snapshot, durable: int) -> None:
         if grown.size == size:
             return
-        for segment in snapshot.holding(grown.size, size):
+        for segment in snapshot.holding(max(grown.size, durable), size):
             # A writer that was killed before its sync may have left whole lines.
             descriptor = open_plain(segment.path, os.O_RDWR)
             try:
@@ -272,17 +288,18 @@ class Notary:
             pass
         files.replace(path, note.data)
 
-    @contextmanager
+    @contextlib.contextmanager
     def _locked(self, name: str, flags: int, *, shared: bool = False) -> Iterator[None]:
         path = self._state.path / name
         lock = open_plain(path, flags)
         try:
-            if not wait_lock(lock, _PATIENCE, shared=shared):
-                raise AuditUnavailable(
-                    f"another process held `{path}` for {_PATIENCE:.0f} s",
-                    advice="end the process that hangs",
-                )
-            yield
+            with holding(lock, _PATIENCE, shared=shared) as held:
+                if not held:
+                    raise AuditUnavailable(
+                        f"another process held `{path}` for {_PATIENCE:.0f} s",
+                        advice="end the process that hangs",
+                    )
+                yield
         finally:
             os.close(lock)
 
@@ -303,4 +320,4 @@ def _compare(head: Head, known: Sequence[_Known]) -> None:
 
 
 def _newest_path(state: StateDirectory) -> Path:
-    return state.path / "checkpoint"
+    return state.path / _NEWEST

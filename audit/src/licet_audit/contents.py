@@ -10,7 +10,6 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hmac
 import os
@@ -157,19 +156,28 @@ def orphans(state: StateDirectory, named: Container[str], *, older_than: float =
 def delete(state: StateDirectory, committed: Iterable[str]) -> int:
     """Delete content and salts for good; return how many files there were.
 
+    What can't be deleted keeps nothing else from it.
+
     Raises:
         OSError: not all of it is known to be gone.
     """
-    folders = set()
+    folders: set[Path] = set()
+    problem: OSError | None = None
     count = 0
     for path in (path_of(state, one) for one in committed):
-        with contextlib.suppress(FileNotFoundError):
+        try:
             _require_folder(path.parent)
             folders.add(path.parent)
             path.unlink()
             count += 1
+        except FileNotFoundError:
+            pass
+        except OSError as refused:
+            problem = problem or refused
     for folder in folders:
         sync_directory(folder)
+    if problem is not None:
+        raise problem
     return count
 
 

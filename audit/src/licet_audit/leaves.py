@@ -85,7 +85,7 @@ class Snapshot:
         """Those segments, each with the number after its last record."""
         following = [*(segment.first for segment in self.segments[1:]), self.size]
         for segment, end in zip(self.segments, following, strict=True):
-            if segment.first < stop and start < end:
+            if max(start, segment.first) < min(stop, end):
                 yield segment, end
 
 

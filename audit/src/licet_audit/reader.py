@@ -14,16 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from licet.errors import AuditUnavailable, UsageError
+from licet.errors import UsageError
 from licet.record import Record
-from licet.state import StateDirectory, failures, may_pin
+from licet.state import StateDirectory, failures
 
-from licet_audit import checkpointer, contents, keys, seen
-from licet_audit.claims import Claim, Verification
-from licet_audit.notes import Head, InvalidNote, Note
-from licet_audit.seen import Seen
+from licet_audit import contents
+from licet_audit.claims import Verification
 from licet_audit.segments import lines, record_of, snapshot
-from licet_audit.verify import Verifier, unreadable
 
 
 class LogReader:
@@ -82,47 +79,6 @@ class LogReader:
 
     def verify(self) -> Verification:
         """Check the whole log, and remember its checkpoint if all holds."""
-        known, pin_problem = self._known()
-        verifier = Verifier(self._state.log_id, known, pin_problem)
-        checkpoint = self._checkpoint()
-        if checkpoint is not None:
-            verifier.roots.setdefault(Head.parse(checkpoint.text).size, None)
-        try:
-            for segment in snapshot(self._state):
-                verifier.start(segment)
-                for line in lines(segment):
-                    verifier.check(line)
-        except OSError as problem:
-            return unreadable(f"`{problem.filename}`: {(problem.strerror or str(problem)).lower()}")
-        result = verifier.result()
-        if result.status == "proven" and pin_problem is None and checkpoint is not None:
-            head = Head.parse(checkpoint.text)
-            if verifier.roots[head.size] == head.root:
-                return self._pin(result, checkpoint)
-        return result
+        from licet_audit.verification.verify import verify
 
-    def _checkpoint(self) -> Note | None:
-        """The newest checkpoint beside the log, if the log's key signed it."""
-        try:
-            known, found = seen.of(self._state.log_id), checkpointer.signed(self._state)
-            key = known.key if known and known.key else keys.published(self._state)
-        except (AuditUnavailable, InvalidNote):
-            return None
-        return found if found and key and found.signed_by(key) else None
-
-    def _known(self) -> tuple[Seen | None, str | None]:
-        try:
-            return seen.of(self._state.log_id), None
-        except AuditUnavailable as problem:
-            return None, problem.message
-
-    def _pin(self, result: Verification, checkpoint: Note) -> Verification:
-        try:
-            known = seen.of(self._state.log_id)
-            key = known.key if known and known.key else keys.published(self._state)
-            if may_pin(self._state) and key is not None:
-                seen.remember(self._state, key, checkpoint)
-            return result
-        except (AuditUnavailable, InvalidNote) as problem:
-            claim = Claim("pinned", None, f"the checkpoint could not be remembered: {problem}")
-            return Verification(result.status, result.records, (*result.claims, claim), result.not_proven)
+        return verify(self._state)

@@ -6,6 +6,8 @@ Rules this module keeps:
 - the checkpoint only moves forward, so that a log which was cut or replaced can't hide it. That a later one
   continues the earlier is proved by whoever remembers it: by a consistency proof, or by reading the log;
 - a file that says nothing is an error, never a log that was not seen;
+- what was remembered is whole whenever power is lost; that it is the newest then, nobody waits for, since the
+  checkpoint beside the log is durable and only a loss of power and of that one together would show less;
 - readable by hand: JSON, a signed note and a key as C2SP spells them, times in UTC.
 """
 
@@ -22,7 +24,7 @@ from typing import Any
 from licet import files
 from licet.errors import AuditUnavailable
 from licet.files import make_folder, open_plain, read_plain
-from licet.locks import wait_lock
+from licet.locks import holding
 from licet.state import StateDirectory, failures, user_state, user_state_path
 
 from licet_audit import notes
@@ -203,13 +205,14 @@ def _locked() -> Iterator[Path]:
         make_folder(folder)
         lock = open_plain(folder / ".lock", os.O_RDWR | os.O_CREAT)
         try:
-            if not wait_lock(lock, _PATIENCE):
-                raise AuditUnavailable(f"`{folder}` stayed locked for {_PATIENCE:.0f} s")
-            yield folder
+            with holding(lock, _PATIENCE) as held:
+                if not held:
+                    raise AuditUnavailable(f"`{folder}` stayed locked for {_PATIENCE:.0f} s")
+                yield folder
         finally:
             os.close(lock)
 
 
 def _write(folder: Path, content: Seen) -> None:
     text = json.dumps(content.as_json(), indent=2)
-    files.replace(folder / f"{content.log_id}.json", f"{text}\n".encode("ascii"))
+    files.replace(folder / f"{content.log_id}.json", f"{text}\n".encode("ascii"), settled=False)

@@ -18,7 +18,7 @@ from typing import Any
 
 from licet.errors import AuditUnavailable
 from licet.files import open_plain
-from licet.locks import wait_lock
+from licet.locks import holding
 from licet.record import Record, from_json, leaf_hash
 from licet.state import StateDirectory
 
@@ -108,8 +108,8 @@ def snapshot(state: StateDirectory) -> list[Segment]:
     except OSError:
         return listing(state)
     try:
-        wait_lock(lock, _PATIENCE, shared=True)
-        return listing(state)
+        with holding(lock, _PATIENCE, shared=True):
+            return listing(state)
     finally:
         os.close(lock)
 

@@ -3,6 +3,7 @@
 Rules this module keeps:
 
 - it is a thread of its own, so that appending never waits for a checkpoint;
+- where another process has signed the records of this one, it need not; at the end it makes sure itself;
 - a checkpoint that fails is told once, as a warning, and fails no append: its records are durable;
 - it sleeps until something is due, and keeps no interpreter alive.
 """
@@ -29,31 +30,32 @@ class Signing:
         self._state = state
         self._schedule = Schedule(time.monotonic())
         self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self.thread: threading.Thread | None = None
         self._appended = 0
+        self._size = 0
         self._end: Literal["close", "leave"] | None = None
         self._told = False
 
-    def appended(self, records: int) -> None:
-        """Note that this writer has made so many records durable, all in all."""
-        new, self._appended = records - self._appended, records
+    def appended(self, records: int, size: int) -> None:
+        """Note how many records this writer has made durable, all in all, and how large the log is."""
+        new, self._appended, self._size = records - self._appended, records, size
         if not new:
             return
         with self._changed:
             if self._schedule.appended(new, time.monotonic()):
                 self._changed.notify()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="licet-checkpoints", daemon=True)
-            self._thread.start()
+        if self.thread is None:
+            self.thread = threading.Thread(target=self._work, name="licet-checkpoints", daemon=True)
+            self.thread.start()
 
     def finish(self, *, sound: bool) -> None:
         """End the thread; of a log that is `sound`, it makes the last checkpoint before."""
-        if self._thread is None:
+        if self.thread is None:
             return
         with self._changed:
             self._end = "close" if sound else "leave"
             self._changed.notify()
-        self._thread.join()
+        self.thread.join()
 
     def _work(self) -> None:
         from licet_audit.checkpointer import Notary
@@ -62,7 +64,8 @@ class Signing:
         with contextlib.suppress(Exception):  # loading takes its time, best while nothing is due
             notary.prepare()
         while (due := self._wait()) is not None:
-            self._sign(lambda: notary.checkpoint(renew=not due), due)
+            if not due or not notary.covers(self._size):
+                self._sign(lambda: notary.checkpoint(renew=not due), due)
         if self._end == "close":
             self._sign(notary.close, 0)
 

@@ -16,11 +16,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from licet.errors import AuditUnavailable
-from licet.files import create_each, make_folder, read_plain
+from licet.files import create_each, drop_drafts, make_folder, read_plain
 from licet.state import StateDirectory
 
 from licet_audit import tree
@@ -85,15 +86,23 @@ def write_tiles(state: StateDirectory, tiles: Mapping[Tile, bytes]) -> None:
         AuditUnavailable: another tile is in the place of one of them.
         OSError: they can't be written.
     """
-    files = {tile.path(state): data for tile, data in tiles.items()}
-    for folder in {path.parent for path in files}:
-        make_folder(folder)
-    for path in create_each(files):
-        if read_plain(path, WIDTH * HASH + 1) != files[path]:
+    missing = {}
+    for tile, data in tiles.items():
+        path = tile.path(state)
+        try:
+            found = read_plain(path, WIDTH * HASH + 1)
+        except FileNotFoundError:
+            missing[path] = data
+            continue
+        if found != data:
             raise AuditUnavailable(
                 f"`{path}` is not the tile that the records make",
                 advice="run `licet audit verify`; a tile that is moved aside is made again from the records",
             )
+    for folder in {path.parent for path in missing}:
+        make_folder(folder)
+        drop_drafts(folder)
+    create_each(missing)
     for tile in tiles:
         if tile.level > 0:
             _drop_narrower(state, tile)
@@ -166,9 +175,26 @@ class GrowingTree:
 
     def extend(self, leaves: Iterable[bytes]) -> None:
         """Add leaves in order."""
-        for leaf in leaves:
-            self.size += 1
-            self._add(0, leaf)
+        rest = iter(leaves)
+        while batch := list(islice(rest, self._room(0))):
+            self.size += len(batch)
+            self._add(0, batch)
+
+    def add_tile(self, leaves: bytes, root: bytes) -> None:
+        """Add the leaves of a whole tile, one after the other, where one begins; `root` is over them."""
+        if not self._edge:
+            self._edge.append([])
+        if self._edge[0] or len(leaves) != WIDTH * HASH:
+            raise ValueError("a whole tile is added where one begins")
+        self.size += WIDTH
+        self._full[Tile(0, self.size // WIDTH - 1)] = leaves
+        self._add(1, [root])
+
+    def growing(self) -> Iterator[tuple[int, bytes]]:
+        """The hashes of the tiles above level 0 that are not full yet, with their levels."""
+        for level, hashes in enumerate(self._edge[1:], 1):
+            if hashes:
+                yield level, b"".join(hashes)
 
     def root(self) -> bytes:
         """The root over all leaves."""
@@ -184,16 +210,20 @@ class GrowingTree:
                 found[Tile(level, number, len(hashes))] = b"".join(hashes)
         return found
 
-    def _add(self, level: int, found: bytes) -> None:
+    def _room(self, level: int) -> int:
+        return WIDTH - len(self._edge[level]) if level < len(self._edge) else WIDTH
+
+    def _add(self, level: int, found: Sequence[bytes]) -> None:
+        """Add hashes to a tile that has room for them."""
         if level == len(self._edge):
             self._edge.append([])
         hashes = self._edge[level]
-        hashes.append(found)
+        hashes += found
         if len(hashes) == WIDTH:
             self._edge[level] = []
             tile = Tile(level, (self.size >> HEIGHT * (level + 1)) - 1)
             self._full[tile] = b"".join(hashes)
-            self._add(level + 1, _root(hashes))
+            self._add(level + 1, [_root(hashes)])
 
     def _subtrees(self) -> Iterator[bytes]:
         """The roots of the complete subtrees that make up the tree, the largest first."""

@@ -79,7 +79,9 @@ class Worker:
             if not self._leaving:
                 self._leaving = True
                 self._queue.put(None)
-        while threading.current_thread() is not self._thread and self._thread.is_alive():
+        if threading.current_thread() in (self._thread, self._signing.thread):
+            return  # what was forgotten is collected in any thread, and these two can't wait for themselves
+        while self._thread.is_alive():
             left = self._patience_left()
             if left <= 0:
                 return
@@ -104,8 +106,6 @@ class Worker:
                 self._writer.unlock()
         except AuditUnavailable as problem:
             answers = batch.refusals(problem)
-        except OSError:  # of the lock: the thread will say so
-            return False
         except BaseException:
             batch.settle(batch.refusals(AuditUnavailable("the log was interrupted while it wrote")))
             raise
@@ -198,5 +198,5 @@ class Worker:
         answers = iter(self._writer.write(groups))
         if self._writer.written > before:
             self._pace.wrote(time.monotonic() - began)
-        self._signing.appended(self._writer.written)
+        self._signing.appended(self._writer.written, self._writer.size)
         return [(batch, list(islice(answers, len(batch.calls)))) for batch in batches]

@@ -89,12 +89,10 @@ class ChainWriter:
         take_lock(self._lock)
 
     def try_lock(self) -> bool:
-        """Take the lock of the log if it is free.
-
-        Raises:
-            OSError: the file system can't lock.
-        """
-        return try_lock(self._lock)
+        """Take the lock of the log if it is free; False also if it can't be asked for, which `lock` tells."""
+        with contextlib.suppress(OSError):
+            return try_lock(self._lock)
+        return False
 
     def unlock(self) -> None:
         """Give the lock back; a writer that left has none."""
@@ -143,6 +141,11 @@ class ChainWriter:
             with contextlib.suppress(OSError):
                 presence.remove()
         self.abandon()
+
+    @property
+    def size(self) -> int:
+        """How many records the log has, as far as this writer has seen."""
+        return self._head.seq + 1
 
     @property
     def sound(self) -> bool:

@@ -1,5 +1,6 @@
 """Servers on this host that tests talk to, and a signed log."""
 
+import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -52,8 +53,9 @@ def serve() -> Iterator[Serve]:
                 self.send_header("Content-Length", str(len(answer)))
                 if status == 302:
                     self.send_header("Location", "/elsewhere")
-                self.end_headers()
-                self.wfile.write(answer)
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # nobody waits any more
+                    self.end_headers()
+                    self.wfile.write(answer)
 
             def log_message(self, format: str, *args: object) -> None:
                 return

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import stat
 import sys
@@ -20,6 +21,7 @@ from pathlib import Path
 
 # Hang on no pipe, hand on to no child; each where the system knows it.
 _ALWAYS = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+_DRAFT = re.compile(r"\..+-[0-9a-f]{16}")
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -78,10 +80,27 @@ def make_folder(path: Path) -> None:
         sync_directory(path.parent)
 
 
-def replace(path: Path, content: bytes) -> None:
-    """Put `content` in the place of a file in one durable step."""
+def replace(path: Path, content: bytes, *, settled: bool = True) -> None:
+    """Put `content` in the place of a file in one step, durable when this returns.
+
+    Without `settled` that is left to the system, which saves a sync: after a loss of power the file is whole,
+    and may be the one from before.
+    """
     _draft(path, content).replace(path)
-    sync_directory(path.parent)
+    if settled:
+        sync_directory(path.parent)
+
+
+def drop_drafts(folder: Path, name: str = "") -> None:
+    """Remove what killed processes left unfinished in a folder: of the file `name`, or of all if it is empty.
+
+    The caller holds the lock under which these files are made.
+    """
+    with os.scandir(folder) as entries:
+        left = [entry.path for entry in entries if _DRAFT.fullmatch(entry.name)]
+    for path in map(Path, left):
+        if not name or path.name[1:-17] == name:
+            path.unlink(missing_ok=True)
 
 
 def sync_directory(path: Path) -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _SHORTEST, _LONGEST, _GROWTH = 0.0001, 0.002, 1.5  # seconds between two tries, and how that grows
 
@@ -71,3 +73,17 @@ def wait_lock(descriptor: int, seconds: float, *, shared: bool = False) -> bool:
         time.sleep(pause)
         pause = min(pause * _GROWTH, _LONGEST)
     return True
+
+
+@contextmanager
+def holding(descriptor: int, seconds: float, *, shared: bool = False) -> Iterator[bool]:
+    """Hold the lock inside, after waiting at most `seconds`; False inside if others hold it still.
+
+    It is given back, not only closed: a child that was forked meanwhile has the open file too.
+    """
+    held = wait_lock(descriptor, seconds, shared=shared)
+    try:
+        yield held
+    finally:
+        if held:
+            unlock(descriptor)

@@ -77,7 +77,7 @@ class Key:
     """A public key and what it signs, read from its text or from a file."""
 
     def __init__(self, given):
-        text = given if str(given).count("+") > 1 else Path(given).read_text("ascii")
+        text = Path(given).read_text("ascii") if Path(given).is_file() else given
         self.name, key_id, material = text.strip().split("+", 2)
         self.kind, self.public = unbase64(material)[0], unbase64(material)[1:]
         if len(self.public) != 32 or self.id(self.kind).hex() != key_id:
@@ -166,7 +166,7 @@ def check_records(bundle, key, found):
     proof = split((bundle / "records.proof").read_bytes(), "licet/tlog-records@v1")
     hashes, text, signatures, (origin, size, root) = proof
     if key is None:
-        own = sha256(Key(bundle / "log.vkey").public).hexdigest()
+        own = sha256(Key((bundle / "log.vkey").read_text("ascii")).public).hexdigest()
         yield 4, "signature", f"whose is the key {own}? compare it with its owner, then give --key"
     elif key.name != origin or not key.signed(NOTE, text, signatures):
         yield 1, "signature", f"the checkpoint of {origin} is not signed by the key {key.name}"

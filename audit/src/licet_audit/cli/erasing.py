@@ -75,8 +75,9 @@ def erase(
         if not skip:
             erasure.require_whole()
         records: tuple[int, ...] = ()
-        if erasure.count:
-            asking.require_meant(f"Erase {_summary(erasure)}?", yes=yes)
+        if erasure.count or erasure.left:
+            what = _summary(erasure) if erasure.count else f"{_pieces(len(erasure.left))} that came back"
+            asking.require_meant(f"Erase {what}?", yes=yes)
             records = _carry_out(where, erasure, why, found.size)
     _tell(erasure, records, as_json=as_json)
     return 0
@@ -106,8 +107,11 @@ def _look(state: StateDirectory, choice: Choice, *, orphans: bool) -> tuple[Surv
         choice = replace(choice, runs=tuple(found.run(one).run_id for one in choice.runs))
     with counted("content looked at") as hear:
         if orphans:
-            return found, erasing.orphaned(state, found, hear)
-        return found, erasing.planned(state, found, choice, hear)
+            erasure = erasing.orphaned(state, found, hear)
+        else:
+            erasure = erasing.planned(state, found, choice, hear)
+        erasure.left = erasing.left_over(state, found)
+    return found, erasure
 
 
 def _carry_out(state: StateDirectory, erasure: Erasure, reason: str, size: int) -> tuple[int, ...]:
@@ -120,10 +124,13 @@ def _carry_out(state: StateDirectory, erasure: Erasure, reason: str, size: int) 
 def _summary(erasure: Erasure) -> str:
     from licet.units import show_size
 
-    pieces = f"{erasure.count} piece{'' if erasure.count == 1 else 's'} of content"
     runs = len(erasure.runs)
     whose = "that no record names" if erasure.orphans else f"of {runs} run{'' if runs == 1 else 's'}"
-    return f"{pieces} ({show_size(erasure.size)}) {whose}"
+    return f"{_pieces(erasure.count)} ({show_size(erasure.size)}) {whose}"
+
+
+def _pieces(count: int) -> str:
+    return f"{count} piece{'' if count == 1 else 's'} of content"
 
 
 def _tell(erasure: Erasure, records: tuple[int, ...] | None, *, as_json: bool) -> None:
@@ -132,10 +139,18 @@ def _tell(erasure: Erasure, records: tuple[int, ...] | None, *, as_json: bool) -
     if as_json:
         put_json(_as_json(erasure, records))
         return
-    heading = "nothing to erase" if not erasure.count else "would erase" if records is None else "erased"
+    heading = (
+        "nothing to erase"
+        if not (erasure.count or erasure.left)
+        else "would erase"
+        if records is None
+        else "erased"
+    )
     rows = [("content", _summary(erasure))] if erasure.count else []
     rows += [("", run) for run in erasure.runs[:10]]
     rows += [("", f"and {len(erasure.runs) - 10} more")] if len(erasure.runs) > 10 else []
+    if erasure.left:
+        rows.append(("again", f"{_pieces(len(erasure.left))} that was erased before, and was there again"))
     if erasure.altered:
         rows.append(("altered", f"{len(erasure.altered)} of it was no longer what was committed to"))
     if erasure.missing:
@@ -159,6 +174,7 @@ def _as_json(erasure: Erasure, records: tuple[int, ...] | None) -> dict[str, Any
         "orphans": erasure.orphans,
         "altered": erasure.altered,
         "missing": erasure.missing,
+        "left": erasure.left,
         "held": [{"run_id": run.run_id, "hold": hold.id} for run, hold in erasure.held],
         "unfinished": [run.run_id for run in erasure.unfinished],
     }

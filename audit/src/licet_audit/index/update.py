@@ -11,6 +11,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -161,7 +162,7 @@ class _Step:
         run = self._gathered(run_id, seq, content["time"]) if run_id else None
         if run is not None:
             run.note(seq, content["kind"], content.get("phase"), content["body"])
-        leaf = bytes.fromhex(leaf_hash(line.data))
+        leaf = hashlib.sha256(b"\x00" + line.data).digest()
         self._records.append((self._place, seq, run.place if run else None, line.offset, leaf))
         self._place += 1
 
@@ -208,7 +209,7 @@ def _still_there(
     if owner is None:
         return False
     line = next(lines(owner.segment(state), last[1]), None)
-    return line is not None and line.complete and bytes.fromhex(leaf_hash(line.data)) == last[2]
+    return line is not None and line.complete and leaf_hash(line.data) == last[2].hex()
 
 
 _Look = tuple[int, str, str]
@@ -232,16 +233,19 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     if len(line) >= MAX_LINE:
         return None
     try:
-        content = orjson.loads(line)
-        if orjson.dumps(content, option=orjson.OPT_SORT_KEYS) != line:
+        content: dict[str, Any] = orjson.loads(line)
+        if orjson.dumps(content, option=orjson.OPT_SORT_KEYS) != line or content["v"] != VERSION:
             return None
-        plain = type(content["seq"]) is int and abs(content["seq"]) < 2**53
-        texts = all(type(content[name]) is str for name in ("run_id", "kind", "time"))
+        kinds = tuple([type(content[name]) for name in _USED])
         phase = content.get("phase")
-        known = content["v"] == VERSION and type(content["body"]) is dict
-        return content if plain and texts and known and (phase is None or type(phase) is str) else None
     except (ValueError, TypeError, KeyError):
         return None
+    sound = kinds == _KINDS and -(2**53) < content["seq"] < 2**53 and (phase is None or type(phase) is str)
+    return content if sound else None
+
+
+_USED = ("run_id", "kind", "time", "seq", "body")
+_KINDS = (str, str, str, int, dict)
 
 
 def _values(row: RunRow) -> tuple[Any, ...]:

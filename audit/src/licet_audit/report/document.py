@@ -17,12 +17,14 @@ from dataclasses import dataclass
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from licet.output import bounded
 from licet.record import Record
 from markupsafe import Markup
 
 from licet_audit.report import charts, events, run, safe, standing, waiting, words
 from licet_audit.report.population import Population
 
+_BRIEF = 120  # characters of what a bar is called
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z", re.ASCII)
 
 
@@ -146,6 +148,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "answer": {True: "✓ ok", False: "✗ FAILED", None: "? unknown"}.__getitem__,
         "tone": {True: "good", False: "bad", None: "warn"}.__getitem__,
+        "brief": lambda text: bounded(str(text), _BRIEF),
         "moment": _moment,
         "number": lambda value: f"{value:,}",
         "oddities": lambda value: safe.oddities(str(value)),

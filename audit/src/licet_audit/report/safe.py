@@ -2,7 +2,8 @@
 
 Rules this module keeps:
 
-- controls, bidi marks, invisible characters and lone surrogates are spelled out before a template sees them;
+- controls, bidi marks, invisible characters, lone surrogates and towers of marks are spelled out before a
+  template sees them;
 - no text is longer than its bound, and what was left out is counted;
 - a name that may look like another one is accompanied by its code points.
 """
@@ -24,6 +25,7 @@ MOST_CONTENT = 64 * 1024
 """Characters of one kept content in a page."""
 
 _MOST_POINTS = 3
+_MOST_STACKED = 4  # marks on one character
 _ACCENTED = re.compile("[\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0130\u0132-\u0137\u0139-\u017e]")
 
 T = TypeVar("T")
@@ -67,7 +69,7 @@ def shown(value: object) -> object:
     text = str(value)
     most = MOST_CONTENT if isinstance(value, Content) else MOST_TEXT
     more = f" … {len(text) - most} more characters" if len(text) > most else ""
-    return escape(text[:most], newlines=isinstance(value, Content)) + more
+    return _unstacked(escape(text[:most], newlines=isinstance(value, Content))) + more
 
 
 def oddities(name: str) -> str:
@@ -77,8 +79,23 @@ def oddities(name: str) -> str:
     """
     if name.isascii():
         return ""
-    found = list(
-        dict.fromkeys(one for one in name[:MOST_TEXT] if not (one.isascii() or _ACCENTED.match(one)))
-    )
+    found = [one for one in dict.fromkeys(name[:MOST_TEXT]) if _may_pass_for_another(one)]
     told = [f"U+{ord(one):04X} {unicodedata.name(one, 'unnamed').lower()}" for one in found[:_MOST_POINTS]]
     return ", ".join(told) + (f" and {len(found) - _MOST_POINTS} more" if len(found) > _MOST_POINTS else "")
+
+
+def _unstacked(text: str) -> str:
+    """Spell out marks that are stacked on one character higher than languages do, over what stands around."""
+    if text.isascii():
+        return text
+    found, stacked = [], 0
+    for character in text:
+        stacked = stacked + 1 if unicodedata.category(character) in ("Mn", "Me") else 0
+        found.append(f"\\u{ord(character):04x}" if stacked > _MOST_STACKED else character)
+    return "".join(found)
+
+
+def _may_pass_for_another(character: str) -> bool:
+    if character.isascii() or _ACCENTED.match(character):
+        return False
+    return escape(character) == character  # what is spelled out can be told apart

@@ -5,7 +5,9 @@ Rules this module keeps:
 - what is on hold is not erased, and what is still being written is not half erased: all that is chosen goes,
   or nothing does, unless the caller says that the rest may;
 - content that is missing without a record of its erasure is not recorded as erased: that would hide its loss;
-- content that is no longer what was committed to is erased, and the record says so.
+- content that is no longer what was committed to is erased, and the record says so;
+- content that a record says is erased and that is there again, out of a backup perhaps, goes without another
+  record, unless it is on hold by now.
 """
 
 from __future__ import annotations
@@ -45,13 +47,15 @@ class Erasure:
     """What an erasure would do.
 
     `size` counts bytes, salts included. `held` and `unfinished` are chosen and stay; `missing` is gone, and
-    no record says so; `altered` is there and is not what was committed to.
+    no record says so; `altered` is there and is not what was committed to. `left` was erased before, as a
+    record says, and is there all the same.
     """
 
     named: list[Named] = field(default_factory=list)
     orphans: list[str] = field(default_factory=list)
     altered: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
     held: list[tuple[Run, Hold]] = field(default_factory=list)
     unfinished: list[Run] = field(default_factory=list)
     size: int = 0
@@ -141,12 +145,29 @@ def orphaned(state: StateDirectory, found: Survey, hear: Hear = lambda: None) ->
     return erasure
 
 
+def left_over(state: StateDirectory, found: Survey) -> list[str]:
+    """What was erased, as records say, is there all the same, and is not on hold.
+
+    Raises:
+        AuditUnavailable: content can't be looked at.
+    """
+    with failures(state.path):
+        there = found.erased.intersection(contents.stored(state))
+    for run in found.runs.values() if there else ():
+        mine = there.intersection(one for _, kept in run.kept for one in kept.values())
+        if mine and found.holding(run) is not None:
+            there -= mine
+    return sorted(there)
+
+
 def carry_out(state: StateDirectory, erasure: Erasure, reason: str, by: str, *, size: int) -> tuple[int, ...]:
     """Record and erase; inside of `removal.alone`. Returns the numbers of its records.
 
     Raises:
         AuditUnavailable: nothing is recorded and nothing erased, or all is recorded and not all is erased.
     """
+    with failures(state.path):
+        contents.delete(state, erasure.left)
     entries = erasure.entries(reason, by)
     return tuple(record.seq for record in removal.carry_out(state, entries, size=size)) if entries else ()
 

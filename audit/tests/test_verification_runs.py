@@ -1,0 +1,139 @@
+"""Contradictions and outcomes: each effect has its grant, each run one end; what is missing explains."""
+
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+from forging import failed, told, verify
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from licet.record import Entry, Record
+from licet.state import StateDirectory
+from licet_audit.verification.facts import Fact
+from licet_audit.verification.runs import Runs, condense
+
+Append = Callable[..., list[Record]]
+Make = Callable[..., Entry]
+
+ALLOWED = ["request", "allow", "authorized", "execute"]
+
+SOUND = [
+    [*ALLOWED, "call:1", "performed:1", "denied_call:2", "result"],
+    ["request", "ask", "authorized", "execute", "result"],
+    ["request", "allow", "execute", "result"],
+    ["request", "deny", "refusal"],
+    ["request", "ask", "refused", "refusal"],
+    ["request", "deny", "allow", "authorized", "execute", "result"],
+    ["request", "refusal"],
+]
+
+CONTRADICTORY = {
+    "it was denied before": (["request", "deny", "execute"], False),
+    "its authorization was refused before": (["request", "ask", "refused", "execute"], False),
+    "nothing before it grants that": (["request", "ask", "execute"], True),
+    "it calls a tool before it is executed": (["request", "allow", "call:1"], True),
+    "its tool call 2 was denied, and performed": ([*ALLOWED, "denied_call:2", "performed:2"], False),
+    "its result says that nothing was executed, but it was": ([*ALLOWED, "refusal"], False),
+    "it has a result without an execution, or a second one": (["request", "allow", "result"], True),
+    "it is not under way: it has a result already, or never began": (["refusal"], True),
+}
+
+
+def facts(words: list[str], run_id: str = "r", first: int = 0) -> list[Fact]:
+    split = [word.partition(":") for word in words]
+    return [Fact(run_id, seq, what, about or None) for seq, (what, _, about) in enumerate(split, first)]
+
+
+def contradictions(found: list[Fact]) -> list[tuple[int, str]]:
+    runs = Runs()
+    return [(one.seq, one.why) for fact in found if (one := runs.follow(fact))]
+
+
+@pytest.mark.parametrize("words", SOUND, ids=" ".join)
+def test_a_sound_run_contradicts_nothing(words: list[str]) -> None:
+    assert contradictions(facts(words)) == []
+
+
+@pytest.mark.parametrize("why", CONTRADICTORY)
+def test_a_contradiction_is_found_where_it_is(why: str) -> None:
+    words, lack = CONTRADICTORY[why]
+    assert contradictions(facts(words)) == [(len(words) - 1, why)]
+    runs = Runs()
+    runs.gap(1)
+    found = [runs.follow(fact) for fact in facts(words)]
+    assert (found[-1] is None) == lack == (runs.explained == 1)
+
+
+def test_a_second_result_is_found(state: StateDirectory, append: Append, entry: Make) -> None:
+    append([entry("decision", "a", effect="allow"), entry("execution", "a", "before"), entry("result", "a")])
+    assert verify(state).status == "proven"
+    append([entry("result", "a")])
+    result = verify(state)
+    assert (result.status, result.first_bad_seq, set(failed(result))) == ("tampered", 4, {"contradictions"})
+    assert failed(result)["contradictions"] == (
+        f"record #4 at byte {result.first_bad_byte} of seg-{0:020d}.jsonl: run `a`: it has a result without "
+        "an execution, or a second one"
+    )
+
+
+def test_a_gap_explains_as_many_as_it_counts_and_leaves_the_log_incomplete(
+    state: StateDirectory, append: Append, entry: Make
+) -> None:
+    append(
+        [entry("log", "", event="gap", missing=1), entry("execution", "a", "before"), entry("result", "a")]
+    )
+    result = verify(state)
+    assert (result.status, set(failed(result))) == ("incomplete", {"gaps"})
+    append([entry("execution", "b", "before"), entry("result", "b")])
+    result = verify(state)
+    assert (result.status, set(failed(result))) == ("tampered", {"gaps", "contradictions"})
+
+
+def test_an_open_run_is_an_unknown_outcome(state: StateDirectory, append: Append, entry: Make) -> None:
+    append([entry("decision", "a", effect="allow"), entry("execution", "a", "before")])
+    assert told(verify(state), "outcomes") == (
+        None,
+        "1 runs began and have no result yet, 0 ended as unknown",
+    )
+    append([])  # the next writer closes what the one before left open
+    assert told(verify(state), "outcomes") == (True, "every run that began has a result; 1 ended as unknown")
+
+
+def test_runs_are_forgotten_with_their_results() -> None:
+    runs = Runs()
+    tracemalloc.start()
+    try:
+        for number in range(20_000):
+            for fact in facts(["request", "deny", "refusal"], f"{number:026}"):
+                assert runs.follow(fact) is None
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 10_000
+
+
+def test_only_a_pruning_that_names_a_run_explains_its_missing_beginning() -> None:
+    runs = Runs(begins_late=True)
+    for run_id in ("a", "b"):
+        for fact in facts(["result"], run_id):
+            assert runs.follow(fact) is None
+    assert [found.run_id for found in runs.unexplained({"a"})] == ["b"]
+
+
+WORDS = ("request", "allow", "ask", "deny", "authorized", "refused", "execute", "call", "result", "refusal")
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(WORDS)), max_size=40), st.data())
+def test_judging_parts_finds_what_judging_all_finds(told: list[tuple[str, str]], data: st.DataObject) -> None:
+    all_of_it = [Fact(run_id, seq, what) for seq, (run_id, what) in enumerate(told)]
+    whole, parted = Runs(), Runs()
+    expected = [found for fact in all_of_it if (found := whole.follow(fact))]
+    cut = data.draw(st.integers(0, len(all_of_it)))
+    found = []
+    for part in (all_of_it[:cut], all_of_it[cut:]):
+        left, unknown = condense(part)
+        parted.unknown += unknown
+        found += [one for fact in left if (one := parted.follow(fact))]
+    assert found == expected
+    assert (parted.unknown, parted.under_way) == (whole.unknown, whole.under_way)
