@@ -15,12 +15,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from licet.record import Record
-from licet.telemetry import CALL, CODE
+from licet.telemetry import CALL, ROOT
 from licet.telemetry import attributes as says
 from licet.telemetry import names as n
 from licet.telemetry.values import MOST_ATTRIBUTES, Attributes, at, text
 
-ROOT = "run"
+CODE = "code"
 FAULTS = frozenset({"backend_error", "backend_lost", "launch_failed", "audit_unavailable", "unknown"})
 """Terminations that are faults, and not what the code or the policy did."""
 
