@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kept import Trail
 from licet.record import Kept
 from licet.state import StateDirectory, user_state
 from licet_audit import contents
+from licet_audit.identity import account
 from licet_audit.reader import LogReader
 from licet_audit.retention import removal, unfinished
 from licet_audit.retention.choosing import Choice, Run, choice_of
@@ -45,9 +48,7 @@ def test_the_record_says_what_went_why_and_who_asked(trail: Trail) -> None:
     body = record.entry.body
     assert record.entry.run_id == ""
     assert body["reason"] == "request 17 of Ada"
-    assert (
-        body["by"].startswith(f"{os.environ.get('USER', 'root')} (uid {os.geteuid()})") or "uid" in body["by"]
-    )
+    assert body["by"] == account()
     assert body["commitments"] == [
         {"run_id": "R1", "seq": 1, "kept": {"code": committed["code"]}},
         {"run_id": "R1", "seq": 4, "kept": {"stdout": committed["stdout"]}},
@@ -165,6 +166,7 @@ def _living_run(state: StateDirectory, run_id: str) -> subprocess.Popen[bytes]:
     return process
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 @pytest.mark.parametrize("moment", ["marked", "recorded", "half"])
 @pytest.mark.parametrize("finisher", ["erase", "start"])
 def test_an_erasure_that_was_killed_is_finished(
@@ -379,3 +381,34 @@ def test_choices_take_whole_runs_and_holds_take_what_overlaps() -> None:
     assert not Choice(runs=("R1",), subject="ada").touches(lost)
     for choice in (Choice(subject="ada"), Choice(runs=("R1",), since="2026-05-01T00:00:00.000000000Z")):
         assert choice_of(choice.as_json()) == choice
+
+
+_moments = st.sampled_from([f"2026-05-0{day}T00:00:00.000000000Z" for day in range(1, 6)])
+_names = st.sampled_from(["ada", "eve"])
+_choices = st.builds(
+    Choice,
+    runs=st.none() | st.lists(st.sampled_from(["R1", "R2"]), max_size=2).map(tuple),
+    subject=st.none() | _names,
+    tenant=st.none() | _names,
+    since=st.none() | _moments,
+    before=st.none() | _moments,
+)
+
+
+@given(
+    _choices, st.tuples(_moments, _moments).map(sorted), st.booleans(), st.none() | _names, st.none() | _names
+)
+def test_whatever_a_choice_would_erase_it_would_hold(
+    choice: Choice, times: list[str], known: bool, subject: str | None, tenant: str | None
+) -> None:
+    run = Run("R1", 1, 2, times[0], times[1], "i", known, subject=subject, tenant=tenant)
+    assert not choice.covers(run) or choice.touches(run)
+    assert choice_of(choice.as_json()) == choice
+    stated = [
+        choice.runs is None or "R1" in choice.runs,
+        choice.subject is None or (known and choice.subject == subject),
+        choice.tenant is None or (known and choice.tenant == tenant),
+        choice.since is None or times[0] >= choice.since,
+        choice.before is None or times[1] < choice.before,
+    ]
+    assert choice.covers(run) == (all(stated) and choice != Choice())

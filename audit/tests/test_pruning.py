@@ -173,6 +173,7 @@ def test_a_run_that_goes_on_beyond_loses_its_beginning_and_is_named(
     assert trail("prune", *KEEP, "--json").json["cut"] == ["R1"]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 @pytest.mark.parametrize("moment", ["marked", "recorded", "half"])
 @pytest.mark.parametrize("finisher", ["prune", "start"])
 def test_a_pruning_that_was_killed_is_finished(trail: Trail, moment: str, finisher: str) -> None:
@@ -267,4 +268,4 @@ def test_what_is_left_can_be_pruned_again(trail: Trail) -> None:
     ran = trail("prune", "--keep", "1s", "--short", "a test", "--yes", "--json")
     assert ran.code == 0
     assert ran.json["records"] > 200
-    assert LogReader(trail.state).verify().status != "tampered"
+    assert LogReader(trail.state).verify().status == "proven"
