@@ -23,6 +23,7 @@ from licet.errors import AuditUnavailable, BackendError
 from licet.plan import ExecutionPlan
 from licet.record import Entry, MemoryLog, Record
 from licet.telemetry import emitter, names
+from licet_audit.otlp.assembly import Assembly
 from opentelemetry import context as otel_context
 from opentelemetry import metrics, trace
 from opentelemetry.sdk.metrics import MeterProvider
@@ -262,6 +263,38 @@ def test_runs_on_many_loops_and_threads_keep_their_own_spans(exporter: InMemoryS
         assert len(mine) == 12
         runs = {attributes(span).get(names.RUN_ID) for span in mine} - {None}
         assert len(runs) == 1
+
+
+def test_an_export_makes_the_very_spans_that_were_live(exporter: InMemorySpanExporter) -> None:
+    with trace.get_tracer("caller").start_as_current_span("caller") as caller:
+        records = run(two_calls, subject={"id": "ada"})
+    live = [span for span in exporter.get_finished_spans() if span.name != "caller"]
+    assembly = Assembly()
+    made = [span for record in records for span in assembly.feed(record)]
+    assert assembly.oldest is None
+
+    above = {span_id(span): span.name for span in live}
+    seen = [
+        (span.name, above.get(parent(span) or 0), span.start_time, span.end_time, attributes(span))
+        for span in live
+    ]
+    around = {span.span_id: span.begin.name for span in made}
+    exported = [
+        (
+            span.begin.name,
+            around.get(span.parent_id),
+            span.begin.ns,
+            span.end.ns,
+            span.begin.attributes | span.end.attributes,
+        )
+        for span in made
+    ]
+    assert sorted(exported, key=repr) == sorted(seen, key=repr)
+    [root] = [span for span in made if span.begin.name == "licet.run"]
+    [root_live] = [span for span in live if span.name == "licet.run"]
+    assert int.from_bytes(root.span_id, "big") == span_id(root_live)
+    assert int.from_bytes(root.parent_id, "big") == caller.get_span_context().span_id
+    assert {int.from_bytes(span.trace_id, "big") for span in made} == {caller.get_span_context().trace_id}
 
 
 # -- what metrics say
