@@ -43,7 +43,7 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
         UsageError: there is something at `path` already.
         LicetError: it can't be written.
     """
-    _refuse_taken(path)
+    refuse_taken(path)
     draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     with _failures(path):
         descriptor = open_plain(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL)
@@ -73,7 +73,7 @@ def new_folder(path: Path) -> Iterator[Folder]:
         with new_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             yield _Zip(archive)
         return
-    _refuse_taken(path)
+    refuse_taken(path)
     with _failures(path):
         try:
             path.mkdir(mode=0o700)
@@ -119,7 +119,12 @@ class _Zip:
             buffer.detach()
 
 
-def _refuse_taken(path: Path) -> None:
+def refuse_taken(path: Path) -> None:
+    """Say early that something is there already.
+
+    Raises:
+        UsageError: it is.
+    """
     if os.path.lexists(path):
         raise _taken(path)
 
