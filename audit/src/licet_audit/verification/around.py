@@ -126,7 +126,7 @@ def _found(state: StateDirectory, tails: list[Tail]) -> Iterator[tuple[Tail, str
                 with os.fdopen(open_plain(one, os.O_RDONLY), "rb") as file:
                     yield tail, hashlib.file_digest(file, "sha256").hexdigest()
                     break
-            except OSError:
+            except (OSError, ValueError):  # a name that no file can have is one of none
                 continue
         else:
             yield tail, None

@@ -54,9 +54,10 @@ class Events:
         event = body.get("event")
         if event == "gap":
             missing = body.get("missing")
+            count = max(missing, 0) if type(missing) is int else 0
             self.gaps += 1
-            self.missing += missing if type(missing) is int else 0
-            self._runs.gap(missing if type(missing) is int else 0)
+            self.missing += count
+            self._runs.gap(count)
         elif event == "torn_tail_quarantined" and len(self.tails) < MOST_TAILS:
             self.tails.append(Tail(seq, str(body.get("file")), str(body.get("sha256"))))
         elif event == "erased":
@@ -67,7 +68,7 @@ class Events:
 
     def _prune(self, seq: int, body: Mapping[str, Any]) -> None:
         begins, cut = body.get("begins"), body.get("cut")
-        if type(begins) is int and (self.pruned is None or begins >= self.pruned.begins):
+        if type(begins) is int and begins >= 0 and (self.pruned is None or begins >= self.pruned.begins):
             self.pruned = Pruned(seq, begins, str(body.get("reason")))
         if isinstance(cut, list):
             self.cut.update(one for one in cut if isinstance(one, str))

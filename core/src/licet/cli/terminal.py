@@ -93,6 +93,7 @@ def put_table(
     on_terminal = sys.stdout.isatty()
     console = Console(width=None if on_terminal else 500, highlight=False, markup=False, emoji=False)
     table = Table(box=None, pad_edge=False, header_style="bold" if on_terminal else "")
+    columns = [_clean(column) for column in columns]
     cells = [[_clean(cell) for cell in row] for row in rows]
     widest = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     left = console.width - sum(widest[: len(columns) - prose]) - 2 * len(columns)
@@ -100,9 +101,9 @@ def put_table(
         columns, cells, prose = columns[:-prose], [row[:-prose] for row in cells], 0
     for number, column in enumerate(columns):
         if number >= len(columns) - prose and on_terminal:
-            table.add_column(column, no_wrap=True, overflow="ellipsis", width=left // prose)
+            table.add_column(Text(column), no_wrap=True, overflow="ellipsis", width=left // prose)
         else:
-            table.add_column(column, overflow="fold")
+            table.add_column(Text(column), overflow="fold")
     for row, style in zip_longest(cells, styles[: len(cells)]):
         table.add_row(*map(Text, row), style=style if on_terminal else None)
     with console.capture() as captured:
