@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from licet.record import Entry, Record
 from licet.state import StateDirectory
+from licet_audit.verification import verify as verifying
 from licet_audit.verification.facts import Fact
 from licet_audit.verification.runs import Runs, condense
 
@@ -23,13 +24,31 @@ SOUND = [
     ["request", "allow", "execute", "result"],
     ["request", "deny", "refusal"],
     ["request", "ask", "refused", "refusal"],
-    ["request", "deny", "allow", "authorized", "execute", "result"],
+    [*ALLOWED, "access", "access", "result"],
     ["request", "refusal"],
 ]
 
 CONTRADICTORY = {
     "it was denied before": (["request", "deny", "execute"], False),
+    "it was denied before, whatever came then": (
+        ["request", "deny", "allow", "authorized", "execute"],
+        False,
+    ),
     "its authorization was refused before": (["request", "ask", "refused", "execute"], False),
+    "its authorization was refused before, whatever came then": (
+        ["request", "ask", "refused", "authorized", "execute"],
+        False,
+    ),
+    "it was executed before": ([*ALLOWED, "execute"], False),
+    "it reaches something before it is executed": (["request", "allow", "access"], True),
+    "its tool call 2 was performed, and nothing before it says that it may": (
+        [*ALLOWED, "call:1", "performed:1", "performed:2"],
+        True,
+    ),
+    "its tool call 1 was performed, and nothing before it says that it may": (
+        [*ALLOWED, "call:1", "performed:1", "performed:1"],
+        True,
+    ),
     "nothing before it grants that": (["request", "ask", "execute"], True),
     "it calls a tool before it is executed": (["request", "allow", "call:1"], True),
     "its tool call 2 was denied, and performed": ([*ALLOWED, "denied_call:2", "performed:2"], False),
@@ -57,11 +76,24 @@ def test_a_sound_run_contradicts_nothing(words: list[str]) -> None:
 @pytest.mark.parametrize("why", CONTRADICTORY)
 def test_a_contradiction_is_found_where_it_is(why: str) -> None:
     words, lack = CONTRADICTORY[why]
-    assert contradictions(facts(words)) == [(len(words) - 1, why)]
+    assert contradictions(facts(words)) == [(len(words) - 1, why.removesuffix(", whatever came then"))]
     runs = Runs()
     runs.gap(1)
     found = [runs.follow(fact) for fact in facts(words)]
     assert (found[-1] is None) == lack == (runs.explained == 1)
+
+
+def test_a_run_that_was_refused_is_not_whole_again_in_a_later_part(
+    state: StateDirectory, append: Append, entry: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append([entry("request", "a", text="a" * 5000), entry("authorization", "a", state="denied")])
+    begun = (state.path / "log" / f"seg-{0:020d}.jsonl").stat().st_size
+    more = [entry("request", "a"), entry("decision", "a", effect="allow"), entry("execution", "a", "before")]
+    append([*more, entry("result", "a", "after")])
+    monkeypatch.setattr(verifying, "PART", begun)
+    result = verify(state)
+    assert (result.status, result.first_bad_seq, set(failed(result))) == ("tampered", 5, {"contradictions"})
+    assert "its authorization was refused before" in failed(result)["contradictions"]
 
 
 def test_a_second_result_is_found(state: StateDirectory, append: Append, entry: Make) -> None:
@@ -120,7 +152,10 @@ def test_only_a_pruning_that_names_a_run_explains_its_missing_beginning() -> Non
     assert [found.run_id for found in runs.unexplained({"a"})] == ["b"]
 
 
-WORDS = ("request", "allow", "ask", "deny", "authorized", "refused", "execute", "call", "result", "refusal")
+WORDS = (
+    "request", "allow", "ask", "deny", "authorized", "refused", "execute", "call", "denied_call",
+    "performed", "access", "result", "refusal",
+)  # fmt: skip
 
 
 @settings(deadline=None, derandomize=True)
@@ -132,8 +167,11 @@ def test_judging_parts_finds_what_judging_all_finds(told: list[tuple[str, str]],
     cut = data.draw(st.integers(0, len(all_of_it)))
     found = []
     for part in (all_of_it[:cut], all_of_it[cut:]):
-        left, unknown = condense(part)
-        parted.unknown += unknown
-        found += [one for fact in left if (one := parted.follow(fact))]
+        condensed = condense(part)
+        if parted.knows_any(condensed.whole):
+            found += [one for fact in part if (one := parted.follow(fact))]
+        else:
+            parted.unknown += condensed.unknown
+            found += [one for fact in condensed.facts if (one := parted.follow(fact))]
     assert found == expected
     assert (parted.unknown, parted.under_way) == (whole.unknown, whole.under_way)

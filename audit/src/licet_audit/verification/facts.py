@@ -57,6 +57,10 @@ def _tool_call(phase: str | None, body: Mapping[str, Any]) -> Told:
     return ("performed" if body.get("outcome") in ("returned", "raised") else ""), number
 
 
+def _access(phase: str | None, body: Mapping[str, Any]) -> Told:
+    return ("access" if body.get("allowed") is True else ""), None
+
+
 def _result(phase: str | None, body: Mapping[str, Any]) -> Told:
     if body.get("executed") is False:
         return "refusal", None
@@ -69,5 +73,6 @@ _TELL: dict[str, Callable[[str | None, Mapping[str, Any]], Told]] = {
     "authorization": _authorization,
     "execution": _execution,
     "tool_call": _tool_call,
+    "access": _access,
     "result": _result,
 }

@@ -92,6 +92,8 @@ class Judge:
         """Take a part as a whole if it continues what was before; else its lines have to be checked."""
         if part.first != self.next or (self._leaf is not None and part.prev != self._leaf):
             return False
+        if self.runs.knows_any(part.whole):
+            return False
         self.records += part.count
         self.next += part.count
         self.roots.add(part.leaves, part.roots)

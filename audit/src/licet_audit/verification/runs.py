@@ -5,6 +5,7 @@ Rules this module keeps:
 - memory holds the runs that have no result yet, and no others; so a second result is seen as one of a run
   that is not under way;
 - runs that are whole inside a part of the log are judged where it is read, and only counted here;
+- a denial or a refusal is final: nothing that a later record of the run says takes it back;
 - what records that are missing would explain is no contradiction: records that a `gap` counts, each once, and
   runs whose beginning was pruned, as the record of the pruning names them.
 """
@@ -31,37 +32,51 @@ class Contradiction(NamedTuple):
 class _Run:
     """What is known of one run that has no result yet."""
 
-    __slots__ = ("authorized", "decided", "denied_calls", "executing", "lacks")
+    __slots__ = ("authorized", "calls", "decided", "denied_calls", "executing", "lacks")
 
     def __init__(self) -> None:
         self.decided: str | None = None
         self.authorized: bool | None = None
         self.executing = False
         self.lacks = False
+        self.calls: set[str] = set()
         self.denied_calls: set[str] = set()
 
     def follow(self, fact: Fact) -> tuple[str, bool] | None:
         """Follow one record; say what it contradicts, and whether that may be for want of a record."""
         what = fact.what
         if what in ("allow", "ask", "deny"):
-            self.decided = what
+            self.decided = "deny" if self.decided == "deny" else what  # none is taken back
         elif what in ("authorized", "refused"):
-            self.authorized = what == "authorized"
+            self.authorized = what == "authorized" and self.authorized is not False
         elif what == "execute":
-            found = self._grant()
-            self.executing = True
-            return found
-        elif what in ("call", "denied_call"):
-            if what == "denied_call":
-                self.denied_calls.add(fact.about)
-            return None if self.executing else ("it calls a tool before it is executed", True)
-        elif what == "performed" and fact.about in self.denied_calls:
-            return f"its tool call {fact.about} was denied, and performed", False
+            return self._execute()
+        elif what in ("call", "denied_call", "performed"):
+            return self._call(what, fact.about)
+        elif what == "access" and not self.executing:
+            return "it reaches something before it is executed", True
         elif what == "refusal" and self.executing:
             return "its result says that nothing was executed, but it was", False
         elif what == "result" and not self.executing:
             return "it has a result without an execution, or a second one", True
         return None
+
+    def _call(self, what: str, number: str) -> tuple[str, bool] | None:
+        if what == "performed":
+            if number in self.denied_calls:
+                return f"its tool call {number} was denied, and performed", False
+            if number not in self.calls:
+                return f"its tool call {number} was performed, and nothing before it says that it may", True
+            self.calls.remove(number)
+            return None
+        (self.calls if what == "call" else self.denied_calls).add(number)
+        return None if self.executing else ("it calls a tool before it is executed", True)
+
+    def _execute(self) -> tuple[str, bool] | None:
+        if self.executing:
+            return "it was executed before", False
+        self.executing = True
+        return self._grant()
 
     def _grant(self) -> tuple[str, bool] | None:
         if self.decided == "deny":
@@ -73,29 +88,38 @@ class _Run:
         return "nothing before it grants that", True
 
 
-def condense(facts: Iterable[Fact]) -> tuple[list[Fact], int]:
-    """Leave out the runs that begin and end here without a contradiction.
+class Condensed(NamedTuple):
+    """Facts without the runs that are `whole`, of which so many ended as `unknown`.
 
-    Returns the facts of all others, and how many of those left out ended as unknown.
+    It stands for all of them as long as none of those runs is under way before.
     """
+
+    facts: list[Fact]
+    whole: list[str]
+    unknown: int
+
+
+def condense(facts: Iterable[Fact]) -> Condensed:
+    """Leave out the runs that begin and end here without a contradiction."""
     by_run: dict[str, list[Fact]] = {}
     for fact in facts:
         by_run.setdefault(fact.run_id, []).append(fact)
-    unknown, left = 0, list[Fact]()
-    for told in by_run.values():
+    left, whole, unknown = list[Fact](), list[str](), 0
+    for run_id, told in by_run.items():
         if _is_whole_and_sound(told):
+            whole.append(run_id)
             unknown += told[-1].about is True
         else:
             left += told
     left.sort(key=lambda fact: fact.seq)
-    return left, unknown
+    return Condensed(left, whole, unknown)
 
 
 def _is_whole_and_sound(told: list[Fact]) -> bool:
     if told[0].what != "request":
         return False
     words = tuple([fact.what for fact in told])
-    if "denied_call" not in words:  # then what they are about makes no difference
+    if "performed" not in words:  # then what they are about makes no difference
         return _is_sound(words)
     return _ends_once(words) and not any(map(_Run().follow, told))
 
@@ -146,6 +170,10 @@ class Runs:
         if found is None:
             return None
         return self._weighed(Contradiction(fact.seq, fact.run_id, *found), run)
+
+    def knows_any(self, run_ids: Iterable[str]) -> bool:
+        """Whether one of these runs is under way."""
+        return not self._open.keys().isdisjoint(run_ids)
 
     def gap(self, missing: int) -> None:
         """Note that so many records are missing, and that the log says so."""

@@ -6,7 +6,8 @@ Rules this module keeps:
   is in doubt is judged there, with all its words;
 - a line is beyond doubt if its content spelled again is the line, without floats, with integers of 53 bits,
   ASCII keys and at most `MAX_DEPTH` levels, and its fields, number, log and link are what they should be;
-- it knows the part alone: that the first number and the first link fit is for whoever knows what was before.
+- it knows the part alone: that the first number and the first link fit, and that none of its whole runs was
+  under way, is for whoever knows what was before.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class Accepted:
     leaves: bytes = b""
     roots: dict[int, bytes] = field(default_factory=dict)
     facts: list[Fact] = field(default_factory=list)
+    whole: list[str] = field(default_factory=list)
     unknown: int = 0
     events: list[tuple[int, Mapping[str, Any]]] = field(default_factory=list)
     kept: Kept = field(default_factory=Kept)
@@ -138,7 +140,7 @@ def _scan(lines: list[bytes], doubtful: list[bool], log: str, state_of: StateOf)
             found.kept.follow(seq, content["kept"], state_of)
     found.count, found.leaf, found.leaves = len(leaves), leaves[-1].hex(), b"".join(leaves)
     _require_links(found, links)
-    found.facts, found.unknown = condense(facts)
+    found.facts, found.whole, found.unknown = condense(facts)
     found.moments.follow(found.first, times)
     found.ended = content["body"].get("event") if content["kind"] == "log" else None
     found.roots = _roots(found.first, leaves)
