@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -302,3 +303,61 @@ def test_a_log_that_is_no_directory_is_told(state: StateDirectory, entry: Make) 
 
     asyncio.run(run())
     assert bodies(state)[1:] == [1]
+
+
+@pytest.fixture
+def no_thread(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Let no thread of a name start, as where a limit of the system is reached."""
+    start = threading.Thread.start
+
+    def forbid(name: str) -> None:
+        def refuse(thread: threading.Thread) -> None:
+            if thread.name == name:
+                raise RuntimeError("can't start new thread")
+            start(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+
+    return forbid
+
+
+@pytest.mark.parametrize("closing", [False, True])
+def test_without_a_thread_nothing_is_recorded_and_nobody_waits(
+    state: StateDirectory, entry: Make, no_thread: Callable[[str], None], *, closing: bool
+) -> None:
+    no_thread("licet-audit")
+
+    async def run() -> None:
+        log = DurableLog(state)
+        waiting = asyncio.create_task(log.append([entry(n=1)]))
+        await asyncio.sleep(0)
+        if closing:
+            await log.close()
+        with pytest.raises(AuditUnavailable, match="nothing can write the log: can't start new thread"):
+            await asyncio.wait_for(waiting, 30)
+        no_thread("")
+        if not closing:
+            assert await log.append([entry(n=2)])
+            await log.close()
+
+    asyncio.run(run())
+
+
+def test_without_a_thread_for_checkpoints_the_last_one_is_made_all_the_same(
+    state: StateDirectory, entry: Make, no_thread: Callable[[str], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    no_thread("licet-checkpoints")
+
+    async def run() -> None:
+        log = DurableLog(state)
+        for n in range(3):
+            assert await log.append([entry(n=n)])
+        await log.close()
+
+    asyncio.run(run())
+    result = LogReader(state).verify()
+    assert (result.status, result.records) == ("proven", 4)
+    assert {claim.name: claim.ok for claim in result.claims}["unsigned_tail"] is True
+    assert not list((state.path / "writers").iterdir())
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert told == "the log gets no checkpoint: RuntimeError: can't start new thread"

@@ -65,7 +65,7 @@ class DurableLog:
         """Finish what is queued, sign the last records, and release every file; what was appended stays."""
         with self._guard:
             batch = self._gathered.pop(asyncio.get_running_loop(), None)
-            worker = self._started() if batch else self._worker
+            worker = self._started_for(batch) if batch else self._worker
             self._worker, self._closed = None, True
         if worker is not None:
             if batch is not None:
@@ -78,15 +78,27 @@ class DurableLog:
             if self._gathered.get(batch.loop) is not batch:
                 return  # `close` took it along, or this is a forked child, which appends nothing twice
             del self._gathered[batch.loop]
-            worker = None if self._closed else self._started()
-        if worker is None:
-            batch.settle(batch.refusals(CLOSED))
-        else:
+            worker = self._started_for(batch)
+        if worker is not None:
             worker.take(batch)
 
-    def _started(self) -> Worker:
+    def _started_for(self, batch: Batch) -> Worker | None:
+        """Who writes a batch; None if nobody can, and then it is refused."""
+        if self._closed:
+            batch.settle(batch.refusals(CLOSED))
+            return None
         if self._worker is None:
-            self._worker = Worker(self._state, self._segment_bytes)
+            try:
+                self._worker = Worker(self._state, self._segment_bytes)
+            except (
+                RuntimeError
+            ) as problem:  # the system, or the end of the interpreter, allows no more threads
+                failure = AuditUnavailable(
+                    f"nothing can write the log: {problem}",
+                    advice="raise the limit (`ulimit -u`), then run again",
+                )
+                batch.settle(batch.refusals(failure))
+                return None
             self._leave = weakref.finalize(self, self._worker.leave)
         return self._worker
 

@@ -45,12 +45,20 @@ class Signing:
             if self._schedule.appended(new, time.monotonic()):
                 self._changed.notify()
         if self.thread is None:
-            self.thread = threading.Thread(target=self._work, name="licet-checkpoints", daemon=True)
-            self.thread.start()
+            thread = threading.Thread(target=self._work, name="licet-checkpoints", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as problem:  # no more threads are allowed; the next records try again
+                self._tell(problem)
+                return
+            self.thread = thread
 
     def finish(self, *, sound: bool) -> None:
         """End the thread; of a log that is `sound`, it makes the last checkpoint before."""
         if self.thread is None:
+            if sound and self._appended:
+                self._end = "close"
+                self._work()  # no thread could be started for it
             return
         with self._changed:
             self._end = "close" if sound else "leave"
