@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -287,3 +288,21 @@ def test_a_log_whose_pinned_record_was_rewritten_further_back_is_refused(
     last_segment(state).write_bytes(text.replace(b'"n":1', b'"n":7'))
     with pytest.raises(AuditUnavailable, match="the first 2 records are not those that were there before"):
         append([entry(n=2)])
+
+
+@pytest.mark.parametrize("what", ["link", "pipe"])
+def test_what_is_no_tail_is_neither_read_nor_waited_for(
+    state: StateDirectory, append: Append, segment: Path, entry: Make, what: str
+) -> None:
+    place = state.path / "quarantine" / "x.pending"
+    if what == "link":
+        place.symlink_to(segment)
+    else:
+        os.mkfifo(place)
+    with pytest.raises(
+        AuditUnavailable, match=r"x\.pending` (is a symbolic link|can't be used: not a plain)"
+    ):
+        append([entry()])
+    place.unlink()
+    append([entry()])
+    assert LogReader(state).verify().status == "proven"

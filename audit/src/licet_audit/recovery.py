@@ -131,14 +131,19 @@ def set_aside(state: StateDirectory, segment: Segment, descriptor: int, end: int
 
 
 def pending_tails(state: StateDirectory) -> dict[Path, Entry]:
-    """What was set aside and is not known to be recorded, with the entry that records it."""
+    """What was set aside and is not known to be recorded, with the entry that records it.
+
+    Raises:
+        OSError: one can't be read, or is a link or a pipe and no tail.
+    """
     found = {}
     for path in sorted((state.path / "quarantine").glob(f"*{_PENDING}")):
-        torn = path.read_bytes()
+        with os.fdopen(open_plain(path, os.O_RDONLY), "rb") as file:
+            size, digest = os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256")
         found[path] = log_entry(
             "torn_tail_quarantined",
-            bytes=len(torn),
-            sha256=hashlib.sha256(torn).hexdigest(),
+            bytes=size,
+            sha256=digest.hexdigest(),
             file=f"quarantine/{path.stem}.torn",
         )
     return found
