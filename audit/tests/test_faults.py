@@ -282,7 +282,7 @@ def test_a_log_that_is_cut_while_in_use_is_given_up(state: StateDirectory, entry
         for prefix in ("", "the log was given up after a failure: "):
             with pytest.raises(AuditUnavailable) as caught:
                 await log.append([entry(n=2)])
-            assert caught.value.message == f"{prefix}`{segment}` was cut or deleted while in use"
+            assert caught.value.message == f"{prefix}`{segment}` was cut, moved or deleted while in use"
         await log.close()
 
     asyncio.run(run())

@@ -8,8 +8,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from licet.errors import AuditUnavailable, EntryRefused
@@ -25,6 +27,8 @@ from licet_audit.reader import LogReader
 
 from_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 PROGRAM = Path(__file__).with_name("writer_process.py")
+Append = Callable[..., list[Record]]
+Make = Callable[..., Entry]
 
 
 def segments(state: StateDirectory) -> list[Path]:
@@ -326,3 +330,38 @@ def test_two_projects_have_two_logs(
         asyncio.run(log.append([entry()]))
         asyncio.run(log.close())
         assert LogReader(one).verify().status == "proven"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"run_id": None}, {"time": None}, {"kind": 1}, {"phase": 1}, {"trace_id": b"x"}, {"span_id": 1},
+        {"mono_ns": -1}, {"mono_ns": 10**19}, {"mono_ns": True}, {"mono_ns": "1"},
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_what_would_be_read_back_as_no_record_is_refused(
+    state: StateDirectory, append: Append, entry: Make, wrong: dict[str, Any]
+) -> None:
+    with pytest.raises(EntryRefused):
+        append([replace(entry(), **wrong)])
+    append([entry()])
+    assert LogReader(state).verify().status == "proven"
+
+
+@pytest.mark.parametrize("swapped", ["log", ".licet"])
+def test_a_log_that_was_moved_away_takes_nothing_more(
+    state: StateDirectory, entry: Make, tmp_path: Path, swapped: str
+) -> None:
+    async def run() -> None:
+        log = DurableLog(state)
+        await log.append([entry(n=1)])
+        place = state.path / "log" if swapped == "log" else state.path
+        place.rename(tmp_path / "elsewhere")
+        place.mkdir()
+        for message in ("was cut, moved or deleted while in use", "the log was given up after a failure"):
+            with pytest.raises(AuditUnavailable, match=message):
+                await log.append([entry(n=2)])
+        await log.close()
+
+    asyncio.run(run())

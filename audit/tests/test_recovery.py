@@ -306,3 +306,15 @@ def test_what_is_no_tail_is_neither_read_nor_waited_for(
     place.unlink()
     append([entry()])
     assert LogReader(state).verify().status == "proven"
+
+
+@pytest.mark.parametrize("count", [2, 2000])
+def test_more_segments_without_a_record_than_a_death_leaves_are_refused(
+    state: StateDirectory, append: Append, segment: Path, entry: Make, count: int
+) -> None:
+    for first in range(10, 10 + count):
+        segment.with_name(f"seg-{first:020d}.jsonl").touch()
+    with pytest.raises(AuditUnavailable, match="does not continue record"):
+        append([entry()])
+    result = LogReader(state).verify()
+    assert (result.status, result.records) == ("tampered", 10)

@@ -65,8 +65,9 @@ class Spelling:
         """Spell an entry, as `licet.record.seat` does, before its place is known.
 
         Raises:
-            ValueError: the entry has no canonical form, or is longer than a record may be.
+            ValueError: the entry has no canonical form, lacks what a record has, or is longer than one may be.
         """
+        _require_form(entry)
         kept = {one.name: one.commitment for one in entry.kept}
         # The names of fields are sorted, so those around `prev` and `seq` are three runs of them.
         try:
@@ -99,6 +100,20 @@ class Spelling:
         if entry.phase is not None:
             fields["phase"] = entry.phase
         return Plain(fields) if plain else fields
+
+
+def _require_form(entry: Entry) -> None:
+    """Refuse what could be written, and would then be read back as no record.
+
+    Raises:
+        ValueError: a field is of another type, or is no number of nanoseconds.
+    """
+    texts = (entry.kind, entry.run_id, entry.time)
+    more = (entry.phase, entry.trace_id, entry.span_id)
+    if not all(type(one) is str for one in texts) or not all(one is None or type(one) is str for one in more):
+        raise ValueError("a field of it is no text")
+    if type(entry.mono_ns) is not int or not 0 <= entry.mono_ns < 10**19:
+        raise ValueError(f"`{entry.mono_ns}` is no number of nanoseconds")
 
 
 def _after(entry: Entry) -> dict[str, Any]:

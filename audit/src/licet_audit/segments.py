@@ -192,18 +192,23 @@ def find_tail(segments: Sequence[Segment], log: str) -> Tail:
     """
     if not segments:
         return Tail(NOTHING, True, 0)
-    last = segments[-1]
-    descriptor = open_plain(last.path, os.O_RDONLY)
-    try:
-        tail = read_tail(descriptor, last, log)
-    finally:
-        os.close(descriptor)
+    tail = _tail_of(segments[-1], log)
     if tail is not None:
         return tail
-    before = find_tail(segments[:-1], log)
+    last, before = segments[-1], Tail(NOTHING, True, 0)
+    if len(segments) > 1:  # a writer that died may have begun one segment, and never two
+        before = _tail_of(segments[-2], log) or Tail(NOTHING, False, 0)
     if before.head.seq + 1 != last.first or not before.sealed:
         raise Damaged(f"`{last.path}` does not continue record #{before.head.seq}")
     return Tail(before.head, False, 0)
+
+
+def _tail_of(segment: Segment, log: str) -> Tail | None:
+    descriptor = open_plain(segment.path, os.O_RDONLY)
+    try:
+        return read_tail(descriptor, segment, log)
+    finally:
+        os.close(descriptor)
 
 
 def read_tail(descriptor: int, segment: Segment, log: str) -> Tail | None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from licet.errors import AuditUnavailable, EntryRefused
 from licet.files import open_plain, sync_directory
@@ -190,8 +191,8 @@ class ChainWriter:
         """Look at what other writers did since; set a torn tail aside."""
         if self._file >= 0:
             now = os.fstat(self._file)
-            if now.st_nlink == 0 or now.st_size < self._segment.size:
-                cut = f"`{self._segment.path}` was cut or deleted while in use"
+            if now.st_size < self._segment.size or not _is_at(now, self._segment.path):
+                cut = f"`{self._segment.path}` was cut, moved or deleted while in use"
                 raise self._give_up(AuditUnavailable(cut, advice=_MOVE_ASIDE))
             if not self._sealed and self._is_followed_to(now.st_size):
                 return  # after a sealed segment somebody else may have begun the next one
@@ -340,6 +341,13 @@ class ChainWriter:
         if self._file >= 0:
             os.close(self._file)
         self._file, self._segment = descriptor, segment
+
+
+def _is_at(file: os.stat_result, path: Path) -> bool:
+    """Whether an open file is still where it was opened."""
+    with contextlib.suppress(OSError):
+        return os.path.samestat(file, path.lstat())
+    return False
 
 
 def forget_failures() -> None:
