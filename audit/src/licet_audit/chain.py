@@ -65,7 +65,7 @@ class Spelling:
         """Spell an entry, as `licet.record.seat` does, before its place is known.
 
         Raises:
-            ValueError: the entry has no canonical form, lacks what a record has, or is longer than one may be.
+            ValueError: the entry has no canonical form, or could be read back as no record.
         """
         _require_form(entry)
         kept = {one.name: one.commitment for one in entry.kept}

@@ -53,9 +53,10 @@ def scanned(
 ) -> Iterator[tuple[Part, Accepted | None]]:
     """Scan all parts in order, with `workers` processes where there are many parts."""
     crew: list[_Worker] = []
-    if workers > 1 and len(parts) >= WORTHWHILE and sys.executable:
-        crew = [_Worker(state) for _ in range(workers)]
     try:
+        if workers > 1 and len(parts) >= WORTHWHILE and sys.executable:
+            for _ in range(workers):
+                crew.append(_Worker(state))  # one by one: an interruption ends those that are there
         for turn, worker in enumerate(crew):
             worker.ask(parts[turn :: len(crew)])
         for number, part in enumerate(parts):
