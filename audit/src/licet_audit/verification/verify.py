@@ -5,7 +5,7 @@ Rules this module keeps:
 - nothing in the state directory is written; the only trace is the checkpoint that is remembered in the user's
   own state directory, if all holds, and only for a log that is this user's or that nobody here registered;
 - checkpoints are read before the records are listed, so that a writer who goes on meanwhile takes nothing
-  away;
+  away; nor does who erases or prunes meanwhile: its record is read before anything counts as missing;
 - a pass says what it does not prove.
 """
 
@@ -37,6 +37,7 @@ from licet_audit.verification.scan import PART, Part
 from licet_audit.verification.workers import scanned
 
 _WINDOW = 64 * 1024
+_TRIES = 5  # to follow who removes meanwhile
 _OUTSIDE = "that the clock of the host was right, or that a writer told the truth when it wrote"
 _BOTH = (
     "that nobody who can write both the log and this user's state directory rewrote both: the key that signs "
@@ -62,22 +63,36 @@ class Wanted:
 
 def verify(state: StateDirectory, wanted: Wanted | None = None) -> Verification:
     """Check the whole log, and remember its newest checkpoint if all holds."""
-    wanted = wanted or Wanted()
-    try:
-        outside = known(state, wanted.key)
-        listed = snapshot(state)
-        judge = Judge(
-            state.log_id,
-            Roots(outside.sizes, partial(tiles.read_tile, state)),
-            partial(contents.state_of, state),
-        )
-        _read(state, listed, judge, wanted)
-        result = _Result(state, listed, judge, outside, wanted).verification()
-    except OSError as problem:
-        return unreadable(f"`{problem.filename}`: {(problem.strerror or str(problem)).lower()}")
-    except AuditUnavailable as problem:
-        return unreadable(problem.message)
-    return _remembered(state, outside, result)
+    wanted, tries = wanted or Wanted(), _TRIES
+    while True:
+        tries -= 1
+        try:
+            outside = known(state, wanted.key)
+            return _remembered(state, outside, _verified(state, outside, wanted))
+        except FileNotFoundError as problem:
+            if not tries:  # else it was pruned after it was listed, and a record says so by now
+                return _unread(problem)
+        except OSError as problem:
+            return _unread(problem)
+        except AuditUnavailable as problem:
+            return unreadable(problem.message)
+
+
+def _verified(state: StateDirectory, outside: Outside, wanted: Wanted) -> Verification:
+    listed = snapshot(state)
+    judge = Judge(
+        state.log_id,
+        Roots(outside.sizes, partial(tiles.read_tile, state)),
+        partial(contents.state_of, state),
+    )
+    _read(state, listed, judge, wanted)
+    read = _read_on(state, listed, judge)
+    judge.finish()
+    return _Result(state, read, judge, outside, wanted).verification()
+
+
+def _unread(problem: OSError) -> Verification:
+    return unreadable(f"`{problem.filename}`: {(problem.strerror or str(problem)).lower()}")
 
 
 def unreadable(why: str, *claims: Claim) -> Verification:
@@ -99,7 +114,23 @@ def _read(state: StateDirectory, listed: Sequence[Segment], judge: Judge, wanted
                 judge.check(line)
         wanted.hear(None)
     _begin(listed, begun, None, judge)
-    judge.finish()
+
+
+def _read_on(state: StateDirectory, listed: Sequence[Segment], judge: Judge) -> Sequence[Segment]:
+    """Show the judge what was written meanwhile, while content is missing that it may explain."""
+    for _ in range(_TRIES):
+        ends = {segment.first: segment.size for segment in listed}
+        grown = [one for one in snapshot(state) if one.size > ends.get(one.first, -1)]
+        if not judge.kept.missing or judge.torn is not None or not grown:
+            break
+        for segment in grown:
+            if segment.first not in ends:
+                judge.start(segment)
+            for line in lines(segment, ends.get(segment.first, 0)):
+                judge.check(line)
+        after = {segment.first: segment for segment in (*listed, *grown)}
+        listed = [after[first] for first in sorted(after)]
+    return listed
 
 
 def _begin(listed: Sequence[Segment], begun: int, segment: Segment | None, judge: Judge) -> int:
