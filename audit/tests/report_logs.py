@@ -179,7 +179,15 @@ def ordinary() -> list[list[Entry]]:
     acts = [*calls, access("read", "/data/a", allowed=True), access("read", "/etc/passwd", allowed=False)]
     stories: list[tuple[list[Any], tuple[Kept, ...]]] = [
         ([request(), decision("allow"), SELECTION, EXECUTION, result("exited")], kept),
-        ([request("bob"), decision("deny"), SELECTION, result("policy_denied", detail="read is denied")], ()),
+        (
+            [
+                request("bob"),
+                decision("deny"),
+                SELECTION,
+                result("policy_denied", detail="read is denied", executed=False),
+            ],
+            (),
+        ),
         ([request(), decision("ask"), SELECTION, GRANTED, EXECUTION, result("exited")], ()),
         ([request(), decision("allow"), SELECTION, EXECUTION, *acts, result("exited")], ()),
         ([request(), decision("allow"), SELECTION, EXECUTION, result("timeout")], ()),
