@@ -177,17 +177,10 @@ def ordinary() -> list[list[Entry]]:
     kept = (Kept("stdout", b"<canary-tag>kept & shown</canary-tag>\nline two\n", b"s" * 32),)
     calls = [*call(1, "allow", "returned"), *call(2, "deny", "refused"), *call(3, "allow", None)]
     acts = [*calls, access("read", "/data/a", allowed=True), access("read", "/etc/passwd", allowed=False)]
+    refused = result("policy_denied", detail="read is denied", executed=False)
     stories: list[tuple[list[Any], tuple[Kept, ...]]] = [
         ([request(), decision("allow"), SELECTION, EXECUTION, result("exited")], kept),
-        (
-            [
-                request("bob"),
-                decision("deny"),
-                SELECTION,
-                result("policy_denied", detail="read is denied", executed=False),
-            ],
-            (),
-        ),
+        ([request("bob"), decision("deny"), SELECTION, refused], ()),
         ([request(), decision("ask"), SELECTION, GRANTED, EXECUTION, result("exited")], ()),
         ([request(), decision("allow"), SELECTION, EXECUTION, *acts, result("exited")], ()),
         ([request(), decision("allow"), SELECTION, EXECUTION, result("timeout")], ()),

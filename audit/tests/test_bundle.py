@@ -1,9 +1,11 @@
 """A bundle proves itself with a script and Python alone, and shows whatever was changed in it."""
 
 import ast
+import errno
 import hashlib
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -16,7 +18,7 @@ from typing import Any
 import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from licet.errors import AuditUnavailable, UsageError
 from licet.record import AnchorReceipt, Entry, Kept, Record
@@ -27,7 +29,7 @@ from licet_audit.bundle.writing import write
 from licet_audit.checkpointer import Notary
 from licet_audit.exports import Export
 from licet_audit.keys import signer
-from licet_audit.notes import COSIGNATURE, Head, Note, Signer
+from licet_audit.notes import COSIGNATURE, Head, Note, Signature, Signer
 from licet_audit.prover import Prover
 from licet_audit.reader import LogReader
 from licet_audit.selection import Selection
@@ -253,6 +255,7 @@ def test_anchors_come_with_the_proof_that_the_checkpoint_continues_them(
     receipts.store(log, 40, AnchorReceipt("witness", seen.name, text + b"\n" + line))
     receipts.store(log, 50, AnchorReceipt("timestamp", "http://t/", b"opaque"))
     receipts.store(log, 60, AnchorReceipt("file", "/mnt/worm", b"note"))
+    receipts.store(log, 70, AnchorReceipt("witness", "broken", b"rubbish"))
     place = export(runs=("RUN03",))
     trusted = ("--key", key_of(log), "--witness", str(seen))
     ran = run(place, *trusted)
@@ -264,14 +267,20 @@ def test_anchors_come_with_the_proof_that_the_checkpoint_continues_them(
     assert "40 records: no --witness that you gave has cosigned" in run(place, "--key", key_of(log)).out
     other = Signer("w.example/1", b"x" * 32).key.of_kind(COSIGNATURE)
     assert "no --witness that" in run(place, *trusted[:2], "--witness", str(other)).out
+    cosigned = place / "anchors" / f"{40:020d}" / "witness-w.example%2F1"
+    message = b"cosignature/v1\ntime 1800000000\n" + prover.head_at(41).text
+    line = _signature(seen.name, seen.key_id, (1_800_000_000).to_bytes(8, "big") + witness.sign(message))
+    honest = cosigned.read_bytes()
+    cosigned.write_bytes(prover.head_at(41).text + b"\n" + line)
+    assert check(place, *trusted) == 1
+    cosigned.write_bytes(honest)
+    assert check(place, *trusted) == 0
     proof = place / "anchors" / f"{40:020d}" / "consistency"
     shutil.copyfile(place / "anchors" / f"{50:020d}" / "consistency", proof)
     assert check(place, *trusted) == 1
 
 
 def _signature(name: str, key_id: bytes, data: bytes) -> bytes:
-    from licet_audit.notes import Signature
-
     return Signature(name, key_id, data).line.encode()
 
 
@@ -314,6 +323,19 @@ def test_nothing_is_overwritten_and_nothing_half_is_left(
     assert sorted(one.name for one in tmp_path.iterdir()) == [".licet", "bundle", "bundle.zip", "home"]
 
 
+def test_a_medium_without_links_takes_a_bundle_too(
+    export: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(*arguments: object, **options: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    expected = export("a.zip").read_bytes()
+    monkeypatch.setattr(os, "link", link)
+    assert export("b.zip").read_bytes() == expected
+    with pytest.raises(UsageError, match=r"^`.*/b.zip` exists already$"):
+        export("b.zip")
+
+
 # RFC 8032, 7.1, tests 1, 2, 3 and SHA(abc): public key, message, signature.
 RFC_8032 = [
     (
@@ -354,6 +376,7 @@ def _openssl_verifies(public: bytes, message: bytes, signature: bytes) -> bool:
     return True
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=32, max_size=32), st.binary(max_size=80), st.data())
 def test_any_signature_is_judged_as_openssl_does(seed: bytes, message: bytes, data: st.DataObject) -> None:
     private = Ed25519PrivateKey.from_private_bytes(seed)
@@ -369,6 +392,7 @@ def test_any_signature_is_judged_as_openssl_does(seed: bytes, message: bytes, da
     )
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=32, max_size=32), st.binary(min_size=64, max_size=64))
 @example(b"\1" + bytes(31), b"\1" + bytes(63))  # a point of small order signs everything
 @example(bytes(32), bytes(64))

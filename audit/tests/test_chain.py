@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from licet.plain import plain_body
 from licet.record import Entry, Kept, leaf_hash, seat
@@ -37,8 +37,10 @@ entries = st.builds(
 )
 leaves = st.binary(min_size=32, max_size=32).map(bytes.hex)
 LOG = "0" * 32
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
 
 
+@unhurried
 @given(entries, st.integers(0, 2**40), leaves, bodies)
 def test_a_draft_becomes_the_line_that_seating_spells_at_once(
     entry: Entry, seq: int, prev: str, writer: dict[str, Any]
@@ -60,6 +62,7 @@ def test_what_no_record_can_hold_has_no_draft(body: dict[Any, Any]) -> None:
         Spelling(LOG, {}).draft(Entry("request", "r", body, "", 1))
 
 
+@unhurried
 @given(st.lists(entries, min_size=1, max_size=6), st.integers(0, 6), st.data())
 def test_following_other_writers_ends_where_the_closer_look_ends(
     tmp_path_factory: pytest.TempPathFactory, written: list[Entry], known: int, data: st.DataObject

@@ -1,5 +1,6 @@
 """Checkpoints: what they sign, what they refuse, and that no kill and no other process breaks them."""
 
+import errno
 import os
 import random
 import shutil
@@ -21,7 +22,7 @@ from licet_audit.leaves import Snapshot
 from licet_audit.notes import Head, Note
 from licet_audit.reader import LogReader
 from licet_audit.segments import listing
-from licet_audit.tiles import GrowingTree, LogHashes, complete, read_tile
+from licet_audit.tiles import GrowingTree, LogHashes, Tile, complete, read_tile
 from slow_tree import slow_path, slow_root
 
 Append = Callable[..., list[Record]]
@@ -140,6 +141,53 @@ def test_what_others_signed_and_made_durable_is_not_synced_again(
     monkeypatch.setattr(checkpointer, "sync", synced.append)
     assert head_of(notary.checkpoint()).size == 610
     assert synced == []
+
+
+def test_lines_that_could_not_be_synced_are_never_signed(
+    state: StateDirectory, log: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notary = Notary(state)
+    line = (state.path / "log" / f"seg-{0:020d}.jsonl").read_bytes().splitlines()[-1]
+    with (state.path / "log" / f"seg-{0:020d}.jsonl").open("ab") as file:  # as a writer that was killed
+        file.write(line.replace(b'"seq":9', b'"seq":10') + b"\n")
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpointer, "sync", fail)
+        with pytest.raises(AuditUnavailable, match=r"reported an error$"):
+            notary.checkpoint()
+    with pytest.raises(AuditUnavailable, match=r"^nothing is signed after a failure: .* reported an error$"):
+        notary.checkpoint()
+    assert head_of(signed(state)).size == 10
+    assert head_of(Notary(state).checkpoint()).size == 11
+
+
+@pytest.mark.parametrize("lost", [True, False], ids=["after a failure", "in a new process"])
+def test_a_damaged_tile_is_named_and_makes_nothing_of_the_log(
+    state: StateDirectory, append: Append, entry: Make, monkeypatch: pytest.MonkeyPatch, lost: bool
+) -> None:
+    append([entry(n=n) for n in range(600)])
+    notary = Notary(state)
+    notary.checkpoint()
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full", "tile")
+
+    append([entry()])  # closing the log signs it
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpointer, "write_tiles", fail)
+        with pytest.raises(AuditUnavailable, match=r"^the disk that holds `tile` is full$"):
+            notary.checkpoint()
+    tile = Tile(1, 0, 2).path(state)
+    tile.write_bytes(bytes(32) + tile.read_bytes()[32:])
+    append([entry()])
+    with pytest.raises(AuditUnavailable) as caught:
+        (notary if lost else Notary(state)).checkpoint()
+    assert caught.value.message == f"`{tile}` is not the tile that the records make"
+    tile.unlink()
+    assert head_of(Notary(state).checkpoint()) == Head(f"licet/{state.log_id}", 603, slow_root(leaves(state)))
 
 
 def test_a_checkpoint_is_kept_wherever_a_segment_ends(

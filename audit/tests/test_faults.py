@@ -79,8 +79,8 @@ asyncio.run(main())
 
 
 def bodies(state: StateDirectory) -> list[object]:
-    """What each record says: its number, how a run ended, or the event."""
-    said = [one.entry.body for one in LogReader(state).records()]
+    """What each record but decisions says: its number, how a run ended, or the event."""
+    said = [one.entry.body for one in LogReader(state).records() if one.entry.kind != "decision"]
     return [body.get("n", body.get("termination", body.get("event"))) for body in said]
 
 
@@ -101,7 +101,8 @@ def test_a_full_disk_refuses_and_goes_on_once_there_is_room(disk: Path, entry: M
 
     async def fill() -> int:
         log = DurableLog(state)
-        await log.append([entry("decision", "cut", effect="allow"), entry("execution", "cut", "before", n=0)])
+        granted = entry("decision", "cut", effect="allow")
+        await log.append([granted, entry("execution", "cut", "before", n=0)])
         for n in range(1, 1000):
             try:
                 await log.append([entry(n=n, text="x" * 700)])
@@ -156,7 +157,7 @@ def test_a_disk_that_became_read_only_refuses(disk: Path, entry: Make) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX resource limits")
 def test_a_file_size_limit_cuts_nothing_in_half(tmp_path: Path, append: Callable[..., object]) -> None:
     state = open_state(tmp_path / ".licet")
-    arm = "resource.setrlimit(resource.RLIMIT_FSIZE, (1800, 1800))"
+    arm = "resource.setrlimit(resource.RLIMIT_FSIZE, (1700, 1700))"
     done = subprocess.run(
         [sys.executable, "-c", APPENDS.replace("ARM", arm), state.path],
         capture_output=True,
@@ -285,7 +286,7 @@ def test_a_log_that_is_cut_while_in_use_is_given_up(state: StateDirectory, entry
 
     asyncio.run(run())
     result = LogReader(state).verify()
-    assert result.status == "incomplete"
+    assert result.status == {"delete": "unverifiable", "cut": "incomplete"}[damage]
 
 
 def test_a_log_that_is_no_directory_is_told(state: StateDirectory, entry: Make) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import contextlib
 import os
 import random
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +21,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from licet.errors import AuditUnavailable
 from licet.record import Entry, Record, seat
-from licet.state import StateDirectory, open_state, read_state
-from licet_audit.index import Index, RunRow, Wanted, store, update
+from licet.state import StateDirectory, open_state
+from licet_audit.index import Index, RunRow, Wanted, store
 from licet_audit.reader import LogReader
 
 WRITER = {"host": "h", "pid": 1, "instance": "i", "version": "1"}
@@ -411,21 +414,19 @@ def test_who_holds_the_file_makes_others_work_on_a_copy(
 
 def test_a_full_disk_is_no_error(log: Written) -> None:
     log.add(0, some(3000))
-    path = store.path_of(log.state)
-    connect = store.Store._connect
+    configure = store._configure
 
-    def small(self: store.Store) -> sqlite3.Connection:
-        db = connect(self)
+    def small(db: sqlite3.Connection) -> None:
+        configure(db)
         [(pages,)] = db.execute("PRAGMA page_count")
-        db.execute(f"PRAGMA max_page_count = {pages}")
-        return db
+        if pages > 2:
+            db.execute(f"PRAGMA max_page_count = {pages}")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store.Store, "_connect", small)
+        patch.setattr(store, "_configure", small)
         with Index.open(log.state) as index:
             assert index.note == "the disk is full"
             assert list(index.runs()) == slow(list(LogReader(log.state).records()))
-    assert path.exists()
     check(log.state, [])
 
 
@@ -438,21 +439,14 @@ def test_reading_leaves_the_directory_of_the_log_alone(log: Written) -> None:
     assert seen() == before
 
 
-def ask(path: str, ready: Any) -> None:
-    """Another process that brings the index up to date, a little at a time."""
-    update.STEP = 2000
-    ready.set()
-    with Index.open(read_state(Path(path))):
-        pass
-
-
-def asking(state: StateDirectory) -> Iterator[Any]:
-    context = multiprocessing.get_context("spawn")
+def asking(state: StateDirectory) -> Iterator[subprocess.Popen[str]]:
+    """Processes that bring the index up to date a little at a time, each as soon as it begins."""
     while True:
-        ready = context.Event()
-        process = context.Process(target=ask, args=(str(state.path), ready))
-        process.start()
-        assert ready.wait(60)
+        script = Path(__file__).with_name("index_process.py")
+        command = [sys.executable, str(script), str(state.path)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
         yield process
 
 
@@ -461,15 +455,15 @@ def test_processes_take_turns_and_one_that_is_killed_leaves_a_whole_index(
     fresh: Callable[[], Written],
 ) -> None:
     log = fresh()
-    log.add(0, some(5000))
+    log.add(0, some(1500))
     others = asking(log.state)
     pair = [next(others), next(others)]
-    os.kill(pair[0].pid, signal.SIGKILL)
-    log.add(0, some(2000))
+    pair[0].kill()
+    log.add(0, some(500))
     check(log.state, [Wanted(subject="a")])
-    for process in pair:
-        process.join(60)
-    assert pair[1].exitcode == 0
+    pair[0].communicate(timeout=60)
+    assert pair[0].returncode == -signal.SIGKILL
+    assert pair[1].communicate(timeout=60)[0] == "done\n"
     check(log.state, [])
     with Index.open(log.state) as index:
         assert index.note is None
@@ -480,9 +474,10 @@ def test_processes_take_turns_and_one_that_is_killed_leaves_a_whole_index(
 def test_kills_at_any_moment(fresh: Callable[[], Written]) -> None:
     source = random.Random(1)
     log = fresh()
-    for process in (one for one, _ in zip(asking(log.state), range(60), strict=False)):
-        process.join(source.random() / 10)
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-        log.add(0, some(1000))
+    for process in islice(asking(log.state), 40):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(source.random() / 10)
+        process.kill()
+        process.communicate()
+        log.add(0, some(300))
         check(log.state, [])

@@ -183,7 +183,8 @@ def export(state: StateDirectory, output: Path | None) -> tuple[int, str]:
 def test_a_tampered_log_is_the_first_event(
     state: StateDirectory, append: Callable[..., list[Record]], tmp_path: Path
 ) -> None:
-    append([step("request", **REQUEST), step("result", "after", termination="policy_denied")])
+    result = step("result", "after", termination="policy_denied", executed=False)
+    append([step("request", **REQUEST), step("decision", **DECISION | {"effect": "deny"}), result])
     code, said = export(state, None)
     assert (code, [json.loads(line)["class_uid"] for line in said.splitlines()]) == (0, [1007])
     segment = state.path / "log" / "seg-00000000000000000000.jsonl"

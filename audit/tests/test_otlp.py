@@ -436,3 +436,11 @@ def test_headers_come_from_the_environment_and_options_win() -> None:
 def test_a_selection_can_not_be_sent(state: StateDirectory, filled: list[Record]) -> None:
     code, said, _ = export(state, "http://127.0.0.1:1", selection=Selection(("run01",)))
     assert (code, said["error"]["slug"]) == (2, "usage")
+
+
+def test_without_the_extra_there_is_advice(
+    state: StateDirectory, filled: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    code, said, _ = export(state, "http://127.0.0.1:1")
+    assert (code, said["error"]["advice"]) == (2, "pip install 'licet-audit[otlp]'")

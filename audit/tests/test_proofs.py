@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from licet.errors import AuditUnavailable, UsageError
 from licet.record import Entry, Record
@@ -59,6 +59,7 @@ def test_each_is_read_back_as_it_was_written(proof: proofs.Proof) -> None:
     assert proofs.parse(proof.data) == proof
 
 
+@settings(deadline=None)
 @given(st.sampled_from([RECORD, CONSISTENCY]), st.data())
 def test_no_changed_byte_of_a_proof_is_proven(proof: proofs.Proof, data: st.DataObject) -> None:
     """Save in the time, which a signature of its own vouches for, and which is then not shown."""

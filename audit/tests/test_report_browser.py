@@ -22,7 +22,6 @@ import pytest
 from licet.cli.app import execute
 from licet.record import Record
 from licet.state import StateDirectory
-from licet_audit import contents
 
 from .report_logs import HOSTILE, hostile, ordinary
 
@@ -118,7 +117,6 @@ def browser(tmp_path: Path) -> Browser:
 @pytest.fixture
 def report(append: Append, state: StateDirectory, tmp_path: Path) -> Callable[..., Path]:
     def make(runs: list[Any], *options: str) -> Path:
-        contents.store(state, [one for run in runs for entry in run for one in entry.kept])
         append(*runs)
         path = tmp_path / "report.html"
         execute(["audit", "report", "--state", str(state.path), "-o", str(path), "--content", *options])

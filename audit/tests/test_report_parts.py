@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from html.parser import HTMLParser
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from licet.record import Entry, Record
+from licet.state import StateDirectory
+from licet_audit.claims import Verification
 from licet_audit.report import charts, document, population, run, safe, standing, waiting
 
 from .report_logs import EXECUTION, GRANTED, PROBE, SELECTION, access, call, decision, request, result
@@ -117,6 +120,15 @@ def test_waits_are_counted_by_length_and_runs_without_an_answer_are_told() -> No
 def test_what_is_shown_has_nothing_hidden_in_it(text: str) -> None:
     shown = str(safe.shown(text))
     assert {"Cc", "Cf", "Cs", "Zl", "Zp"}.isdisjoint(map(unicodedata.category, shown))
+
+
+def test_what_was_checked_ends_where_it_ends_also_if_the_log_was_pruned(state: StateDirectory) -> None:
+    checked = Verification("proven", 5, (), ())
+    assert standing.standing(state, checked).end is None
+    (state.path / "log").mkdir()
+    (state.path / "log" / "seg-00000000000000000010.jsonl").write_bytes(b"")
+    assert standing.standing(state, checked).end == 15
+    assert standing.standing(state, replace(checked, status="tampered")).end is None
 
 
 def test_marks_do_not_tower_over_what_stands_around() -> None:

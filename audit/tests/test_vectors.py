@@ -1,7 +1,9 @@
 """Tree, notes and cosignatures against published vectors, and against another implementation."""
 
+import base64
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from licet_audit import tree
 from licet_audit.notes import COSIGNATURE, Head, InvalidNote, Note, Signer, VerifierKey
@@ -89,8 +91,6 @@ def test_consistency_proofs_are_the_published_ones(old: int, new: int, proof: li
 
 
 def test_the_note_of_go_is_read_verified_and_signed_alike() -> None:
-    import base64
-
     key, note = VerifierKey.parse(GO_KEY), Note.parse(GO_NOTE)
     assert str(key) == GO_KEY
     assert note.data == GO_NOTE
@@ -111,6 +111,7 @@ def test_a_checkpoint_is_read_back_as_it_was_written() -> None:
     assert VerifierKey.parse(str(KEY.of_kind(COSIGNATURE))) == KEY.of_kind(COSIGNATURE)
 
 
+@settings(deadline=None)
 @given(st.integers(0, len(SIGNED.data) - 1), st.integers(1, 255))
 def test_no_changed_byte_of_a_checkpoint_passes(place: int, change: int) -> None:
     """Unless it is in the other of the two signatures, each of which stands for itself."""
@@ -135,6 +136,7 @@ def test_no_part_of_a_checkpoint_is_a_signed_one(cut: int) -> None:
     assert note.time_by(KEY) is None
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 60), min_size=1, unique=True), st.integers(1, 61), st.data())
 def test_a_cover_proves_exactly_its_leaves(chosen: list[int], size: int, data: st.DataObject) -> None:
     leaves = [tree.leaf(b"%d" % number) for number in range(size)]

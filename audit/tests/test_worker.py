@@ -151,6 +151,9 @@ def test_content_is_durable_before_the_record_that_names_it(
         monkeypatch.setattr(contents, "store", lambda *_: os.listdir(state.path / "missing"))
         with pytest.raises(AuditUnavailable, match="missing` can't be used: no such file"):
             await log.append([keeping])
+        monkeypatch.setattr(contents, "store", lambda: None)  # a fault of ours leaves nobody waiting
+        with pytest.raises(AuditUnavailable, match="the log failed: TypeError: "):
+            await log.append([keeping])
         await log.append([entry(n=2)])  # what could not be stored says nothing of the log
         await log.close()
 

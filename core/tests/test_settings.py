@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from licet.errors import InvalidSettings
-from licet.settings import STANDARD, Settings, directory_of, load_settings, settings_beside
+from licet.settings import STANDARD, Anchors, Settings, directory_of, load_settings, settings_beside
 from licet.state import open_state
 
 CORPUS = Path(__file__).parent / "data/paths_hosts.jsonl"
@@ -69,7 +69,7 @@ def test_an_empty_home_means_none(state: Path, managed: Path) -> None:
         ("enabled = [1]", "`enabled.0`: input should be a valid string"),
         ("pass_environment = {}", "`pass_environment`: input should be a valid tuple"),
         ("home = 3", "`home`: input is not a valid path"),
-        ('home = "a\\u0000b"', "`home`: no path holds a nul byte"),
+        ('home = "a\\u0000b"', "`home`: no path holds a NUL byte"),
         ("#" * (1 << 20) + "#", "the settings can't be read: it is larger than 1 MiB"),
         ("a = ", "the settings can't be read: Invalid value (at end of document)"),
         ("a = " + "[" * 5000, "the settings can't be read: "),
@@ -201,3 +201,56 @@ def test_a_policy_keeps_its_state_beside_itself(tmp_path: Path, monkeypatch: pyt
     assert directory_of("licet:compute") == here
     assert directory_of("licet.yaml") == here
     assert directory_of("sub/licet.yaml") == here / "sub"
+
+
+def test_anchors_are_nobody_unless_settings_name_them(state: Path, managed: Path) -> None:
+    assert load_settings(state, {}, managed=managed).anchors == Anchors()
+    (state / "config.toml").write_text(
+        """
+        [anchors]
+        files = ["/mnt/worm"]
+        every = "90m"
+        [[anchors.timestamps]]
+        url = "https://t.example/tsr"
+        [[anchors.witnesses]]
+        url = "http://w.example:8080/a"
+        key = "w.example/1+ee65f6ee+BN6Mv/hY2kWSGtOisL3gg+Yoz+7/qnu/si5bXvZhes3M"
+        """
+    )
+    found = load_settings(state, {}, managed=managed).anchors
+    assert (found.files, found.every) == ((Path("/mnt/worm"),), 5400.0)
+    assert (found.timestamps[0].url, found.timestamps[0].roots) == ("https://t.example/tsr", None)
+    assert found.witnesses[0].url == "http://w.example:8080/a"
+    managed.write_text('anchors = {files = ["/mnt/administrators"]}')
+    assert load_settings(state, {}, managed=managed).anchors == Anchors(files=(Path("/mnt/administrators"),))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('files = ["worm"]', "`anchors.files.0`: `worm` is no absolute path"),
+        (
+            'every = "0s"',
+            "`anchors.every`: `0s` bounds nothing: a limit is a number above zero and below 2**53",
+        ),
+        ('every = "1ms"', "`anchors.every`: input should be greater than or equal to 1"),
+        ("witness = []", "`anchors.witness`: extra inputs are not permitted"),
+        (
+            'timestamps = [{url = "ftp://t"}]',
+            "`anchors.timestamps.0.url`: `ftp://t` is no `http://` or `https://` address",
+        ),
+        (
+            'timestamps = [{url = "http://u:p@t/"}]',
+            "`anchors.timestamps.0.url`: `http://u:p@t/` is no `http://` or",
+        ),
+        (
+            'witnesses = [{url = "http://w", key = "K"}]',
+            "`anchors.witnesses.0.key`: `K` is no public key, which reads",
+        ),
+    ],
+)
+def test_anchors_that_can_not_be_are_told(state: Path, managed: Path, text: str, why: str) -> None:
+    managed.write_text(f"[anchors]\n{text}\n")
+    with pytest.raises(InvalidSettings) as problem:
+        load_settings(state, {}, managed=managed)
+    assert str(problem.value).startswith(f"{managed}: {why}")

@@ -50,10 +50,11 @@ def test_every_control_and_termination_is_explained_in_the_docs() -> None:
     assert [name for name in (*Control, *Termination) if f"`{name}`" not in text] == []
 
 
-def test_the_page_of_controls_is_what_the_code_says() -> None:
-    generator = runpy.run_path(str(DOCS / "controls.py"))
+@pytest.mark.parametrize("name", ["controls", "telemetry"])
+def test_pages_made_from_the_code_say_what_it_says(name: str) -> None:
+    generator = runpy.run_path(str(DOCS / f"{name}.py"))
     current = generator["PAGE"].read_text("utf-8") == generator["page"]()
-    assert current, "the page of controls is old: write it anew with `uv run python docs/controls.py`"
+    assert current, f"the page of {name} is old: write it anew with `uv run python docs/{name}.py`"
 
 
 def test_every_hook_is_in_the_docs() -> None:

@@ -5,6 +5,7 @@ Rules this module keeps:
 - what is signed is durable: whole lines, listed between two batches, and synced before they are hashed;
 - a checkpoint continues every one that this host knows of the log, or it is not made: each root that was
   signed or seen is computed again from tiles and lines and compared;
+- the first sync of lines that fails is the last: a second one would claim success for what that one lost;
 - tiles are durable before the checkpoint that covers them; a process that is killed leaves the old checkpoint
   or the new one, and the next process goes on from there;
 - the time of a checkpoint never runs backwards: where the clock was set back, it stands still until the clock
@@ -27,7 +28,7 @@ from licet import files
 from licet.errors import AuditUnavailable
 from licet.files import create_once, make_folder, open_plain, read_plain
 from licet.locks import holding
-from licet.state import StateDirectory, failures, trusted
+from licet.state import StateDirectory, failures, trusted, unavailable
 
 from licet_audit import keys, notes, seen, segments
 from licet_audit.files import sync
@@ -128,6 +129,7 @@ class Notary:
         self._signer: Signer | None = None
         self._tree: GrowingTree | None = None
         self._newest: _Known | None = None
+        self._lost: AuditUnavailable | None = None
 
     def prepare(self) -> None:
         """Load key and library now (some 10 ms), in a moment when nobody waits for it.
@@ -189,6 +191,10 @@ class Notary:
                 return newest.note
 
     def _ready(self) -> Signer:
+        if self._lost is not None:
+            raise AuditUnavailable(
+                f"nothing is signed after a failure: {self._lost}", advice=self._lost.advice
+            )
         if self._signer is None:
             if trusted(self._state.path) != self._state:
                 raise AuditUnavailable(
@@ -239,10 +245,8 @@ class Notary:
         earliest, durable = (known[0].head.size, known[-1].head.size) if known else (0, 0)
         ends = [end for end in snapshot.ends if end > earliest]
         try:
-            grown = self._resume(snapshot, earliest)
-            for size in sorted(
-                {*(one.head.size for one in known if one != self._newest), *ends, snapshot.size}
-            ):
+            grown = self._resume(snapshot, known[0].head) if known else GrowingTree()
+            for size in sorted({*(one.head.size for one in known), *ends, snapshot.size}):
                 self._grow_to(grown, size, snapshot, durable)
                 head = Head(signer.key.name, size, grown.root())
                 _compare(head, known)
@@ -255,14 +259,18 @@ class Notary:
         self._tree = grown
         return head
 
-    def _resume(self, snapshot: Snapshot, size: int) -> GrowingTree:
-        """The tree of the first `size` records; empty where tiles are missing, so that all are made."""
+    def _resume(self, snapshot: Snapshot, head: Head) -> GrowingTree:
+        """The tree of what `head` covers; an empty one where tiles are missing or say something else.
+
+        Then all is computed from the lines: what is missing is made, and what is wrong is named.
+        """
         grown, self._tree = self._tree, None  # whatever fails now, the next one starts from what is on disk
-        if grown is not None and grown.size <= size:
+        if grown is not None and grown.size <= head.size:
             return grown
-        if not ends_complete(self._state, size):
+        if not ends_complete(self._state, head.size):
             return GrowingTree()
-        return GrowingTree.at(LogHashes(self._state, snapshot), size)
+        grown = GrowingTree.at(LogHashes(self._state, snapshot), head.size)
+        return grown if grown.root() == head.root else GrowingTree()
 
     def _grow_to(self, grown: GrowingTree, size: int, snapshot: Snapshot, durable: int) -> None:
         if grown.size == size:
@@ -272,6 +280,9 @@ class Notary:
             descriptor = open_plain(segment.path, os.O_RDWR)
             try:
                 sync(descriptor)
+            except OSError as problem:
+                self._lost = unavailable(problem, segment.path)
+                raise
             finally:
                 os.close(descriptor)
         leaves = snapshot.leaves(grown.size, size)

@@ -22,11 +22,11 @@ from licet.files import open_plain
 from licet.locks import try_lock
 from licet.state import StateDirectory, may_pin, read_state, registered
 
-from licet_audit import seen, segments, tree
+from licet_audit import seen, segments
 from licet_audit.leaves import Snapshot
 from licet_audit.seen import Seen
 from licet_audit.segments import Damaged
-from licet_audit.tiles import LogHashes
+from licet_audit.tiles import has_root
 
 Found = Literal["here", "unused", "wiped", "shorter", "rewritten", "replaced", "unreadable"]
 
@@ -127,7 +127,7 @@ def _compared(state: StateDirectory, snapshot: Snapshot, known: Seen | None) -> 
         return "here", "no checkpoint of it was seen yet"
     if head.size > snapshot.size:
         return "shorter", f"{head.size} records were signed, {snapshot.size} are there"
-    if tree.root(LogHashes(state, snapshot), head.size) != head.root:
+    if not has_root(state, snapshot, head.size, head.root):
         return "rewritten", f"its first {head.size} records are not those that were signed"
     return "here", "it continues the last checkpoint that was seen"
 

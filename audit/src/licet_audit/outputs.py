@@ -10,6 +10,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import secrets
@@ -25,6 +26,7 @@ from licet.output import bounded
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a ZIP file can hold
 _BUFFER = 1 << 20
+_NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 class Folder(Protocol):
@@ -43,7 +45,7 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
         UsageError: there is something at `path` already.
         LicetError: it can't be written.
     """
-    _refuse_taken(path)
+    refuse_taken(path)
     draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     with _failures(path):
         descriptor = open_plain(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL)
@@ -52,12 +54,9 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            try:
-                os.link(draft, path)
-            except FileExistsError:
-                raise _taken(path) from None
+            _name(draft, path)
         finally:
-            draft.unlink()
+            draft.unlink(missing_ok=True)
         sync_directory(path.parent)
 
 
@@ -73,7 +72,7 @@ def new_folder(path: Path) -> Iterator[Folder]:
         with new_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             yield _Zip(archive)
         return
-    _refuse_taken(path)
+    refuse_taken(path)
     with _failures(path):
         try:
             path.mkdir(mode=0o700)
@@ -119,7 +118,26 @@ class _Zip:
             buffer.detach()
 
 
-def _refuse_taken(path: Path) -> None:
+def _name(draft: Path, path: Path) -> None:
+    """Give a finished file its name, if that is free; media for others often know no links."""
+    try:
+        try:
+            os.link(draft, path)
+        except OSError as problem:
+            if problem.errno not in _NO_LINKS:
+                raise
+            os.close(open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+            draft.replace(path)
+    except FileExistsError:
+        raise _taken(path) from None
+
+
+def refuse_taken(path: Path) -> None:
+    """Say early that something is there already.
+
+    Raises:
+        UsageError: it is.
+    """
     if os.path.lexists(path):
         raise _taken(path)
 

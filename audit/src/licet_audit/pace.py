@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-QUICK = 0.002  # seconds; a hop to a thread and back costs a tenth of it, a loop notices fifty of it
+QUICK = 0.005  # seconds; a twentieth of what asyncio calls slow, and many times what a quick disk takes
 ROW = 8  # quick writes in a row that make the next one likely quick; slow ones come in spells
 FRESH = 10.0  # seconds that they say something
 

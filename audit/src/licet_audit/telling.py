@@ -22,6 +22,7 @@ Tone = Literal["good", "bad", "warn", "plain", "faint"]
 """`faint` is what most readers skip: digests, versions, what was not asked for."""
 
 _MOST = 2000  # characters of one line
+_WIDEST = 40  # characters of a label
 _SAID_BY = {
     "caller": "the caller says so",
     "os": "the operating system says so",
@@ -46,7 +47,9 @@ class Told:
 
 
 def told(what: str, said: str, tone: Tone = "plain") -> Told:
-    """A line of bounded length."""
+    """A line of bounded length; a label that is too long for one is said whole."""
+    if len(what) > _WIDEST:
+        what, said = bounded(what, _WIDEST), f"{what.strip()}: {said}"
     return Told(what, bounded(said, _MOST), tone)
 
 

@@ -235,6 +235,25 @@ class GrowingTree:
                     start += 1 << height
 
 
+def has_root(state: StateDirectory, snapshot: Snapshot, size: int, root: bytes) -> bool:
+    """Whether the first `size` records of a log have this root: by its tiles, or else by its lines alone.
+
+    So a damaged tile makes nothing of a sound log, and a log whose tiles are sound is told in no time.
+
+    Raises:
+        LookupError: the tiles say no, and not all lines are there.
+        OSError: something can't be read.
+    """
+    try:
+        if tree.root(LogHashes(state, snapshot), size) == root:
+            return True
+    except LookupError:
+        pass  # the lines may know
+    grown = GrowingTree()
+    grown.extend(snapshot.leaves(0, size))
+    return grown.root() == root
+
+
 def complete(state: StateDirectory, size: int) -> bool:
     """Whether all full tiles of a tree of `size` leaves are there, by their names and sizes.
 

@@ -106,8 +106,8 @@ class Worker:
                 self._writer.unlock()
         except AuditUnavailable as problem:
             answers = batch.refusals(problem)
-        except BaseException:
-            batch.settle(batch.refusals(AuditUnavailable("the log was interrupted while it wrote")))
+        except BaseException as problem:
+            batch.settle(batch.refusals(_fault(problem)))
             raise
         finally:
             self._turn.release()
@@ -155,9 +155,9 @@ class Worker:
 
     def _serve(self, batches: Sequence[Batch]) -> list[_Answered]:
         """Write batches as one; batches that were refused while they waited are left out."""
-        answered = [one for batch in batches if batch.keeps and (one := self._store_content(batch))]
-        claimed = list[Batch]()
+        answered, claimed = list[_Answered](), list[Batch]()
         try:
+            answered += [one for batch in batches if batch.keeps and (one := self._store_content(batch))]
             self._writer.prepare()
             drafts = {batch: self._writer.draft(batch.groups()) for batch in batches}
             self._take_lock()
@@ -168,9 +168,10 @@ class Worker:
                     answered += self._write(claimed, [one for batch in claimed for one in drafts[batch]])
             finally:
                 self._writer.unlock()
-        except AuditUnavailable as problem:
+        except Exception as problem:  # whatever it is, it must not leave anybody waiting
             claimed += [batch for batch in batches if batch.claim()]
-            answered += [(batch, batch.refusals(problem)) for batch in claimed]
+            failure = problem if isinstance(problem, AuditUnavailable) else _fault(problem)
+            answered += [(batch, batch.refusals(failure)) for batch in claimed]
         return answered
 
     def _store_content(self, batch: Batch) -> _Answered | None:
@@ -200,3 +201,7 @@ class Worker:
             self._pace.wrote(time.monotonic() - began)
         self._signing.appended(self._writer.written, self._writer.size)
         return [(batch, list(islice(answers, len(batch.calls)))) for batch in batches]
+
+
+def _fault(problem: BaseException) -> AuditUnavailable:
+    return AuditUnavailable(f"the log failed: {type(problem).__name__}: {problem}")

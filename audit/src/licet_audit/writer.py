@@ -24,7 +24,7 @@ from licet.plain import plain
 from licet.record import Entry, Record
 from licet.state import StateDirectory, failures, unavailable
 
-from licet_audit import recovery, seen, segments, tree
+from licet_audit import recovery, seen, segments
 from licet_audit.batch import Answer
 from licet_audit.chain import NOTHING, Draft, Head, Spelling, log_entry
 from licet_audit.files import sync, write_all
@@ -32,7 +32,7 @@ from licet_audit.identity import identity
 from licet_audit.leaves import Snapshot
 from licet_audit.retention import unfinished
 from licet_audit.segments import SEALED, Damaged, Segment
-from licet_audit.tiles import LogHashes
+from licet_audit.tiles import has_root
 
 _MOVE_ASIDE = "run `licet audit verify`, then move the state directory aside to start a new log"
 
@@ -233,14 +233,14 @@ class ChainWriter:
                 f"the log ends at record #{head.seq}, but record #{before.size - 1} was there before",
                 advice=_MOVE_ASIDE,
             )
-        hashes = LogHashes(self._state, Snapshot(tuple(listed), size, sealed=False))
+        snapshot = Snapshot(tuple(listed), size, sealed=False)
         try:
-            found = tree.root(hashes, before.size)
+            same = has_root(self._state, snapshot, before.size, before.root)
         except LookupError as problem:
             raise AuditUnavailable(
                 f"the first {before.size} records are gone: {problem}", advice=_MOVE_ASIDE
             ) from None
-        if found != before.root:
+        if not same:
             raise AuditUnavailable(
                 f"the first {before.size} records are not those that were there before", advice=_MOVE_ASIDE
             )

@@ -8,14 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from licet.hookspecs import hookimpl
 from licet.plugins import Plugins
-from licet.record import AnchorFailure, Entry
+from licet.record import AnchorFailure, AnchorReceipt, Entry
 from licet.settings import Anchors, Settings
 from licet.settings import Witness as WitnessSetting
 from licet.state import StateDirectory
 from licet_audit import checkpointer
 from licet_audit.anchors import anchoring, receipts
 from licet_audit.anchors.regularly import AnchoredLog, Regular, has_news
+from licet_audit.keys import signer
 from licet_audit.log import DurableLog
 from licet_audit.notes import Head
 from licet_audit.plugin import licet_audit_log
@@ -70,25 +72,60 @@ def test_receipts_and_checkpoint_are_kept_and_it_is_recorded(
     assert events(state) == [("anchored", 10), ("anchor_failed", 10)]
 
 
-def test_a_strangers_anchor_is_one_failure_and_spoils_no_other(
-    state: StateDirectory, grow: Grow, medium: Path, monkeypatch: pytest.MonkeyPatch
+class Stranger:
+    """A plugin with an anchor, which answers what a test says."""
+
+    name = value = "stranger"
+
+    def __init__(self, answer: Callable[[], list[object]]) -> None:
+        self._answer = answer
+
+    def load(self) -> object:
+        return self
+
+    @hookimpl
+    def licet_anchor(self, checkpoint: object) -> list[object]:
+        return self._answer()
+
+
+def plugins_of(answer: Callable[[], list[object]]) -> Plugins:
+    return Plugins(Settings(enabled=("stranger",)), found=[Stranger(answer)])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (lambda: 1 / 0, "ZeroDivisionError: division by zero"),
+        (lambda: None, "TypeError: 'NoneType' object is not iterable"),
+        (lambda: ["seen"], "TypeError: it answered `seen`, which is no receipt"),
+        (lambda: [AnchorReceipt("k", 5, b"")], "TypeError: it answered `AnchorReceipt("),  # type: ignore[arg-type]
+        (lambda: [AnchorReceipt("k", "a", "text")], "TypeError: it answered `AnchorReceipt("),  # type: ignore[arg-type]
+    ],
+)
+def test_a_strangers_anchor_that_fails_is_a_failure(
+    grow: Grow, answer: Callable[[], list[object]], why: str
 ) -> None:
-    head = grow(3)
+    (found,) = plugins_of(answer).anchor(grow(3))
+    assert isinstance(found, AnchorFailure)
+    assert (found.kind, found.anchor) == ("plugin", "stranger")
+    assert found.reason.startswith(why)
 
-    class Stranger:
-        def load(self) -> object:
-            return self
 
-        name = value = "stranger"
-
-        def licet_anchor(self, checkpoint: object) -> list[object]:
-            raise SystemExit("no")
-
-    from licet.hookspecs import hookimpl
-
-    Stranger.licet_anchor = hookimpl(Stranger.licet_anchor)  # type: ignore[method-assign]
-    plugins = Plugins(Settings(enabled=("stranger",)), found=[Stranger()])  # type: ignore[list-item]
-    assert plugins.anchor(head) == (AnchorFailure("plugin", "stranger", "SystemExit: no"),)
+def test_what_a_stranger_answers_is_kept_or_told_whatever_it_is(state: StateDirectory, grow: Grow) -> None:
+    grow(3)
+    strange = [
+        AnchorReceipt("../k", "a", b""),
+        AnchorReceipt("ledger", "../\u2028\ud800", b"block 7", "now"),
+        AnchorFailure("ledger", "x" * 9000, "\x85"),
+    ]
+    log = DurableLog(state)
+    found = anchoring.anchor(state, plugins_of(lambda: list(strange)), log)
+    asyncio.run(log.close())
+    assert [type(one) for one in found.answers] == [AnchorFailure, AnchorReceipt, AnchorFailure]
+    assert [one.data for one in receipts.all_of(state)[3]] == [b"block 7"]
+    assert events(state) == [("anchor_failed", 3), ("anchored", 3), ("anchor_failed", 3)]
+    last = list(LogReader(state).records())[-1].entry.body
+    assert (len(last["anchor"]), last["reason"]) == (500, "\\x85")
 
 
 def test_one_process_anchors_at_a_time(state: StateDirectory, grow: Grow) -> None:
@@ -169,7 +206,7 @@ def test_a_runtime_anchors_by_itself_and_says_so_in_the_log(
     state: StateDirectory, serve: Serve, witness: Witness, grow: Grow, entry: Callable[..., Entry]
 ) -> None:
     head = grow(3)
-    witness.trusted[head.origin] = checkpointer_key(state)
+    witness.trusted[head.origin] = signer(state).key
     log = licet_audit_log(settings_of(every="1h", url=serve(witness.reply).url), state)
     recorded = threading.Event()
     inner = log._log  # type: ignore[attr-defined]
@@ -191,12 +228,6 @@ def test_a_runtime_anchors_by_itself_and_says_so_in_the_log(
     asyncio.run(use())
     assert [event for event, _ in events(state)] == ["anchored"]
     assert witness.seen[head.origin].size in (3, 4)
-
-
-def checkpointer_key(state: StateDirectory):  # type: ignore[no-untyped-def]
-    from licet_audit.keys import signer
-
-    return signer(state).key
 
 
 def test_no_thread_and_nothing_else_where_settings_name_nobody(state: StateDirectory) -> None:

@@ -140,10 +140,14 @@ def test_a_broken_receipt_proves_nothing_and_names_are_kept_short(
     assert receipts.store(state, 5, AnchorReceipt("strange", "s", b""))
     assert not receipts.store(state, 5, AnchorReceipt("strange", "s", b"later"))
     (state.path / "anchors" / "junk").mkdir()
+    (state.path / "anchors" / f"{6:020d}").touch()
+    (state.path / "anchors" / f"{7:020d}").mkdir()
+    (state.path / "anchors" / f"{7:020d}" / "witness-link").symlink_to(state.path / "checkpoint")
+    (state.path / "anchors" / f"{7:020d}" / "timestamp-folder").mkdir()
     (state.path / "anchors" / f"{5:020d}" / "junk").touch()
-    (witness, strange) = sorted(
-        checked(state, Leaves(leaves), 10, Trust()), key=lambda one: one.kind != "witness"
-    )
+    found = checked(state, Leaves(leaves), 10, Trust())
+    strange, witness = [one for one in found if one.size == 5]
+    assert {one.ok for one in found if one.size == 7} == {None}
     assert (witness.ok, witness.detail) == (
         None,
         "its receipt is broken: it is no text with signatures below an empty line",

@@ -1,5 +1,6 @@
 """A witness cosigns what continues what it saw; whatever else it answers is told, and nothing is kept."""
 
+import sys
 import threading
 from collections.abc import Callable
 
@@ -188,6 +189,16 @@ def test_a_witness_that_never_answers_is_left(
     with pytest.raises(NotAnchored, match=r"can't be asked: it took more than 0 s$"):
         witnesses.see(grow(10), WitnessSetting(url=server.url, key=setting.key))
     over.set()
+
+
+def test_a_missing_library_is_told(
+    setting: WitnessSetting, grow: Grow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "urllib3", None)
+    advice = "`urllib3` is not installed; install what anchors need: `pip install 'licet-audit[anchors]'`"
+    with pytest.raises(NotAnchored) as missing:
+        witnesses.see(grow(10), setting)
+    assert str(missing.value) == advice
 
 
 def test_a_key_that_is_none_is_told(setting: WitnessSetting, grow: Grow) -> None:

@@ -197,12 +197,22 @@ def _anchored(
         given = {"checkpoint": checkpoint, "settings": settings}
         answers = tuple(implementation.function(**{each: given[each] for each in implementation.argnames}))
         for one in answers:
-            if not isinstance(one, (AnchorReceipt, AnchorFailure)):
+            if not _is_anchors_answer(one):
                 raise TypeError(f"it answered `{bounded(str(one), 200)}`, which is no receipt")
     except (Exception, SystemExit) as problem:  # a stranger's module can fail in any way
         reason = f"{type(problem).__name__}: {bounded(str(problem), 500)}"
         return (AnchorFailure("plugin", str(implementation.plugin_name), reason),)
     return answers
+
+
+def _is_anchors_answer(one: Any) -> bool:
+    """Whether it is an answer that can be kept and recorded."""
+    if not isinstance(one, (AnchorReceipt, AnchorFailure)):
+        return False
+    texts: tuple[object, ...] = (one.kind, one.anchor)
+    if isinstance(one, AnchorFailure):
+        return all(isinstance(text, str) for text in (*texts, one.reason))
+    return all(isinstance(text, str) for text in (*texts, one.time or "")) and isinstance(one.data, bytes)
 
 
 def _is_ballot(one: Any) -> bool:

@@ -295,7 +295,7 @@ class Runtime:
         trail.step("execution", bodies.execution(plan, chosen), phase="before")
         try:
             await trail.commit()
-            with trail.inside(telemetry.CODE):
+            with trail.inside(telemetry.ROOT):
                 outcome = await self._execute(plan, host)
         except asyncio.CancelledError:
             await asyncio.shield(self._finish(prepared, plan, host, Outcome(Termination.cancelled), trail))

@@ -48,6 +48,7 @@ STANDARD = ("audit", "controlled_process", "monty", "policies")
 MANAGED_FILE = administrators_directory() / "config.toml"
 
 _MOST_BYTES = 1 << 20
+_KEY = re.compile(r"[^\s+]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+=*", re.ASCII)
 _URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?", re.ASCII)
 
 
@@ -59,6 +60,12 @@ def _web(url: str) -> str:
     if not _URL.fullmatch(url):
         raise ValueError(f"`{bounded(url, 200)}` is no `http://` or `https://` address")
     return url
+
+
+def _key(key: str) -> str:
+    if not _KEY.fullmatch(key):
+        raise ValueError(f"`{bounded(key, 200)}` is no public key, which reads `NAME+ID+BASE64`")
+    return key
 
 
 def _absolute(path: Path) -> Path:
@@ -82,7 +89,7 @@ class Witness(_Strict):
     """A witness of C2SP tlog-witness: its submission prefix, and its public key, `NAME+ID+BASE64`."""
 
     url: _Url
-    key: Annotated[str, Field(pattern=r"^[^\s+]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+=*$")]
+    key: Annotated[str, AfterValidator(_key)]
 
 
 class Anchors(_Strict):
@@ -244,9 +251,10 @@ def _validated(content: Mapping[str, Any], source: str) -> Settings:
     except ValidationError as problem:
         first = problem.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"]))
+        why = first["msg"].removeprefix("Value error, ")
         known = ", ".join(f"`{name}`" for name in Settings.model_fields)
         raise InvalidSettings(
-            bounded(f"`{key}`: {first['msg'].removeprefix('Value error, ').lower()}", 500),
+            bounded(f"`{key}`: {why[:1].lower()}{why[1:]}", 500),
             where=Position(source),
             advice=f"known settings are {known}",
         ) from None

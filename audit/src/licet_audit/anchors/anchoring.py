@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING
 from licet.errors import AuditUnavailable
 from licet.files import open_plain
 from licet.locks import try_lock
+from licet.output import bounded
+from licet.plain import plain
 from licet.record import AnchorFailure, AnchorReceipt, AuditLog, Entry
 from licet.state import StateDirectory, failures
 
@@ -98,12 +100,12 @@ class Anchoring:
         return [self._entry(answer) for answer in self.answers]
 
     def _entry(self, answer: Answer) -> Entry:
-        common = {"anchor": answer.anchor, "kind": answer.kind, "size": self.head.size}
+        common = {"anchor": _text(answer.anchor), "kind": _text(answer.kind), "size": self.head.size}
         if isinstance(answer, AnchorFailure):
-            return log_entry("anchor_failed", **common, reason=answer.reason)
+            return log_entry("anchor_failed", **common, reason=_text(answer.reason))
         digest = hashlib.sha256(answer.data).hexdigest()
-        root = self.head.root.hex()
-        return log_entry("anchored", **common, root=root, time=answer.time, digest=digest)
+        root, time = self.head.root.hex(), None if answer.time is None else _text(answer.time)
+        return log_entry("anchored", **common, root=root, time=time, digest=digest)
 
 
 def anchor(state: StateDirectory, plugins: Plugins, log: AuditLog) -> Anchoring:
@@ -115,15 +117,30 @@ def anchor(state: StateDirectory, plugins: Plugins, log: AuditLog) -> Anchoring:
         AuditUnavailable: nothing can be signed, kept or recorded.
     """
     note = Notary(state).checkpoint()
-    found = Anchoring(Head.parse(note.text), plugins.anchor(SignedHead(state, note)))
-    if found.receipts:
+    head = Head.parse(note.text)
+    answers = plugins.anchor(SignedHead(state, note))
+    if any(isinstance(one, AnchorReceipt) for one in answers):
         with failures(state.path):
             checkpointer.keep(state, note)
-        for receipt in found.receipts:
-            receipts.store(state, found.head.size, receipt)
+    found = Anchoring(head, tuple(_kept(state, head.size, one) for one in answers))
     if found.answers:
         asyncio.run(_append(log, found.entries()))
     return found
+
+
+def _kept(state: StateDirectory, size: int, answer: Answer) -> Answer:
+    """Keep a receipt; what can't be kept is no receipt."""
+    if isinstance(answer, AnchorReceipt):
+        try:
+            receipts.store(state, size, answer)
+        except AuditUnavailable as problem:
+            return AnchorFailure(answer.kind, answer.anchor, f"its receipt can't be kept: {problem.message}")
+    return answer
+
+
+def _text(text: str) -> str:
+    """What an anchor or its plugin says, as a record holds it."""
+    return bounded(str(plain(text)), 500)
 
 
 async def _append(log: AuditLog, entries: Sequence[Entry]) -> None:

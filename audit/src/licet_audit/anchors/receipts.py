@@ -21,6 +21,9 @@ from licet.files import create_once, make_folder, read_plain
 from licet.record import AnchorReceipt
 from licet.state import StateDirectory, failures
 
+from licet_audit.anchors import WITNESS
+from licet_audit.notes import InvalidNote, Note
+
 MOST_BYTES = (
     1 << 20
 )  # of a receipt; a witness answers with a few hundred, a time-stamping authority with 8 KiB
@@ -45,12 +48,20 @@ class Receipt:
         return f"{self.kind}-{self.anchor}"
 
 
+def is_whole(receipt: Receipt) -> bool:
+    """Whether it is what its kind of anchor gives, whatever that proves."""
+    try:
+        return bool(receipt.data) and (receipt.kind != WITNESS or bool(Note.parse(receipt.data)))
+    except InvalidNote:
+        return False
+
+
 def spelled(anchor: str) -> str:
     """The name of an anchor as names of files have it."""
-    text = quote(anchor, safe="")
+    text = quote(anchor, safe="", errors="surrogatepass")
     if len(text) <= _LONGEST:
         return text
-    return f"{text[: _LONGEST - 17]}~{hashlib.sha256(anchor.encode()).hexdigest()[:16]}"
+    return f"{text[: _LONGEST - 17]}~{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def store(state: StateDirectory, size: int, receipt: AnchorReceipt) -> bool:
@@ -82,15 +93,23 @@ def all_of(state: StateDirectory) -> Mapping[int, tuple[Receipt, ...]]:
 
 def _of(folder: Path, size: int) -> tuple[Receipt, ...]:
     matches = [match for name in sorted(_names(folder)) if (match := _NAME.fullmatch(name))]
-    return tuple(
-        Receipt(size, match[1], match[2], read_plain(folder / match[0], MOST_BYTES)) for match in matches
-    )
+    return tuple(Receipt(size, match[1], match[2], _read(folder / match[0])) for match in matches)
+
+
+def _read(path: Path) -> bytes:
+    """The bytes of a receipt; of what is none, such as a link, there are none, which prove nothing."""
+    try:
+        return read_plain(path, MOST_BYTES)
+    except OSError:
+        if path.is_symlink() or not path.is_file():
+            return b""
+        raise
 
 
 def _names(folder: Path) -> list[str]:
     try:
         return [path.name for path in folder.iterdir()]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
 
 

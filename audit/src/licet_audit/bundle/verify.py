@@ -17,13 +17,12 @@ import base64
 import hmac
 import json
 import re
-import sys
 from bisect import bisect_left
 from datetime import datetime, timezone
 from hashlib import sha256, sha512
 from pathlib import Path
 
-NOTE, COSIGNATURE = 1, 4  # what a key signs: a text; a text and a time
+NOTE, COSIGNATURE = 1, 4  # signatures over a text; over a text and a time
 WORDS = {1: "tampered", 3: "incomplete", 4: "unverifiable", 0: "proven"}  # the worst first
 OUTSIDE = "that the records were true when they were written, that nobody else had the log's private key"
 
@@ -147,18 +146,17 @@ def root_of(leaves, size, hashes):
 
 def continues(old_size, old_root, size, root, hashes):
     """Whether the tree of `size` leaves begins with that of `old_size`: the consistency proof of RFC 6962."""
-    rest = list(hashes)
 
     def part(start, end, whole):  # the root of this part in the old tree, and in the new one
         if end == old_size:
-            return (old_root,) * 2 if whole else (rest.pop(0),) * 2
+            return (old_root,) * 2 if whole else (hashes.pop(0),) * 2
         if old_size <= middle(start, end):
             old, new = part(start, middle(start, end), whole)
-            return old, node(new, rest.pop(0))
+            return old, node(new, hashes.pop(0))
         old, new = part(middle(start, end), end, False)
-        return node(rest[0], old), node(rest.pop(0), new)
+        return node(hashes[0], old), node(hashes.pop(0), new)
 
-    return 0 < old_size <= size and part(0, size, True) == (old_root, root) and not rest
+    return 0 < old_size <= size and part(0, size, True) == (old_root, root) and not hashes
 
 
 def check_records(bundle, key, found):
@@ -194,9 +192,8 @@ def check_anchors(bundle, witnesses, found):
     """What was seen outside the host is what the checkpoint continues."""
     receipts = sorted(bundle.glob("anchors/*/*-*"))
     for receipt in receipts:
-        proof = (receipt.parent / "consistency").read_bytes()
+        proof, size = (receipt.parent / "consistency").read_bytes(), int(receipt.parent.name)
         (root, *hashes), _, _, head = split(proof, "licet/tlog-consistency@v1")
-        size = int(receipt.parent.name)
         if head != found["head"] or not continues(size, root, *head[1:], hashes):
             raise ValueError(f"the checkpoint does not continue that of {size} records, which was anchored")
         text = f"{head[0]}\n{size}\n{base64.b64encode(root).decode()}\n".encode()
@@ -204,7 +201,9 @@ def check_anchors(bundle, witnesses, found):
         if receipt.name.startswith("witness-"):
             _, noted, signatures, _ = split(receipt.read_bytes())
             times = {one.name: one.signed(COSIGNATURE, noted, signatures) for one in witnesses}
-            seen = [f"cosigned at {at} by {name}" for name, at in times.items() if at and noted == text]
+            seen = [f"cosigned at {at} by {name}" for name, at in times.items() if at]
+            if seen and noted != text:
+                raise ValueError(f"other records were {seen[0]}")
             how = ", ".join(seen) or f"no --witness that you gave has cosigned {receipt.name}"
         elif receipt.name.startswith("timestamp-"):
             how = f"openssl ts -verify -CAfile ROOTS -digest {sha256(text).hexdigest()} -in {receipt}"
@@ -225,7 +224,7 @@ def check_content(bundle, _, found):
     yield 0, "content", f"{len(held)} of {len(found['kept'])} pieces are here, as they were committed to"
 
 
-def main(arguments):
+def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--key", type=Key, help="the log's public key")
     parser.add_argument("--witness", metavar="KEY", type=Key, action="append", default=[], help="a witness's")
@@ -240,10 +239,11 @@ def main(arguments):
         except Exception as problem:  # whatever is in a bundle, it ends in a claim
             codes.add(3 if isinstance(problem, OSError) else 1)
             print(f"FAILED  {step.__name__[6:]:11}{type(problem).__name__}: {ascii(str(problem))[1:-1]}")
+            break
     code = next(one for one in WORDS if one in codes)
     print(f"\n{WORDS[code]}; not proven: {OUTSIDE}")
     return code
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    raise SystemExit(main())

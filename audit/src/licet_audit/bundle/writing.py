@@ -150,7 +150,7 @@ def _put_anchors(folder: Folder, state: StateDirectory, prover: Prover) -> int:
         if 0 < size <= prover.head.size:
             proof = prover.continues(prover.head_at(size))
             folder.put(f"anchors/{size:020d}/consistency", (proof.data,))
-            for receipt in found:
+            for receipt in filter(receipts.is_whole, found):
                 folder.put(f"anchors/{size:020d}/{receipt.name}", (receipt.data,))
                 count += 1
     return count

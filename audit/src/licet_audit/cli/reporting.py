@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 import click
 from licet.errors import AuditUnavailable
 
-from licet_audit.cli import filters, options
+from licet_audit.cli import filters, options, verifying
 from licet_audit.cli.readers import reader_of
-from licet_audit.cli.verifying import EXIT
 
 if TYPE_CHECKING:
     from licet_audit.claims import Verification
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", required=True, metavar="FILE", help="The HTML file to write; a new one.")
 @options.of_a_log
 @filters.filters
-@click.option("--key", metavar="KEY", help="The log's public key, as text or in a file.")
+@verifying.believing
 @click.option("--limit", type=click.IntRange(min=1), default=500, show_default=True, help="How many cards.")
 @click.option("--content", "with_content", is_flag=True, help="Show content that is kept beside the log.")
 @click.option("--title", default="What ran, and what was denied", show_default=True, help="The heading.")
@@ -44,6 +43,10 @@ def report(
     state: str | None,
     policy: str | None,
     key: str | None,
+    require_anchor: bool,
+    witnesses: tuple[str, ...],
+    tsa_roots: tuple[str, ...],
+    files: tuple[str, ...],
     limit: int,
     with_content: bool,
     title: str,
@@ -59,18 +62,18 @@ def report(
     from licet.cli.progress import Steps
     from licet.cli.terminal import fail
 
-    from licet_audit import trust
     from licet_audit.report import making, standing
 
     asked = filters.wanted(given, datetime.now(UTC))
-    reader, path = reader_of(state, policy), Path(output)
-    making.refuse_inside(reader.state.path, path)
-    trusted = trust.key_of(key) if key else None
+    believed = verifying.beliefs(key, require_anchor, witnesses, tsa_roots, files)
+    path = Path(output)
     try:
-        found = reader.verify()
+        reader = reader_of(state, policy)
+        making.require_place(reader.state.path, path)
+        found = verifying.checked(reader.state, believed)
         order = making.Order(
             made=_made(reader, asked, title, reader_name),
-            standing=standing.standing(reader.state, found, trusted),
+            standing=standing.standing(reader.state, found, believed.key),
             wanted=asked,
             limit=limit,
             read=reader.content if with_content else None,
@@ -79,9 +82,9 @@ def report(
             written = making.make(order, _index_of(reader, asked), path, steps.step)
     except AuditUnavailable as problem:
         fail(problem, as_json=as_json)
-        return EXIT["unverifiable"]
+        return verifying.EXIT["unverifiable"]
     _tell(output, found, written, as_json=as_json)
-    return EXIT[found.status]
+    return verifying.EXIT[found.status]
 
 
 @contextmanager

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from licet.errors import AuditUnavailable, UsageError
@@ -15,24 +15,47 @@ from licet_audit.cli import options
 from licet_audit.cli.readers import reader_of
 
 if TYPE_CHECKING:
+    from licet.state import StateDirectory
+
     from licet_audit.anchors.checked import Trust
     from licet_audit.claims import Verification
     from licet_audit.notes import VerifierKey
+    from licet_audit.verification.verify import Wanted
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 EXIT = {"proven": 0, "tampered": 1, "incomplete": 3, "unverifiable": 4}
 _MARKS = {True: "ok", False: "FAILED", None: "unknown"}
 
 
+_BELIEVED = (
+    click.option(
+        "--key", metavar="KEY", help="The log's public key, as text or in a file; default: as seen before."
+    ),
+    click.option(
+        "--require-anchor", is_flag=True, help="Fail unless an anchor outside this host proves something."
+    ),
+    click.option(
+        "--witness", "witnesses", metavar="KEY", multiple=True, help="A witness to trust, by its key."
+    ),
+    click.option(
+        "--tsa-roots", metavar="FILE", multiple=True, help="Certificates of time-stamping authorities."
+    ),
+    click.option(
+        "--anchor-file", "files", metavar="FILE", multiple=True, help="A file on other media to trust."
+    ),
+)
+
+
+def believing(command: F) -> F:
+    """Let a command be told whom to believe, by the keyword arguments of `beliefs`."""
+    for option in reversed(_BELIEVED):
+        command = option(command)
+    return command
+
+
 @click.command()
-@click.option(
-    "--key", metavar="KEY", help="The log's public key, as text or in a file; default: as seen before."
-)
-@click.option(
-    "--require-anchor", is_flag=True, help="Fail unless an anchor outside this host proves something."
-)
-@click.option("--witness", "witnesses", metavar="KEY", multiple=True, help="A witness to trust, by its key.")
-@click.option("--tsa-roots", metavar="FILE", multiple=True, help="Certificates of time-stamping authorities.")
-@click.option("--anchor-file", "files", metavar="FILE", multiple=True, help="A file on other media to trust.")
+@believing
 @options.of_a_log
 @options.as_json
 def verify(
@@ -56,40 +79,58 @@ def verify(
     \b
     Exit codes: 0 proven · 1 tampered · 2 usage · 3 incomplete · 4 unverifiable
     """
-    from licet.cli.progress import Steps
     from licet.cli.terminal import fail, put_json
 
-    from licet_audit.verification.verify import Wanted
-    from licet_audit.verification.verify import verify as verified
-    from licet_audit.verification.workers import processors
-
-    given = _key(key)
+    believed = beliefs(key, require_anchor, witnesses, tsa_roots, files)
     try:
         reader = reader_of(state, policy)
     except AuditUnavailable as problem:
         fail(problem, as_json=as_json)
         return EXIT["unverifiable"]
-    _require_of_log(given, reader.state.log_id)
-    trust = _trust(witnesses, tsa_roots, files)
-    with Steps("checking the log") as steps:
-
-        def hear(total: int | None) -> None:
-            steps.step() if total is None else steps.expect(total)
-
-        wanted = Wanted(
-            given,
-            trust,
-            require_anchor=require_anchor,
-            inventory=True,
-            workers=processors(),
-            hear=hear,
-        )
-        found = verified(reader.state, wanted)
+    found = checked(reader.state, believed)
     if as_json:
         put_json(asdict(found))
     else:
         _show(found)
     return EXIT[found.status]
+
+
+def beliefs(
+    key: str | None,
+    require_anchor: bool,
+    witnesses: Sequence[str],
+    tsa_roots: Sequence[str],
+    files: Sequence[str],
+) -> Wanted:
+    """What these options ask of a verification.
+
+    Raises:
+        UsageError: a key is none, or the administrator's settings can't be used.
+    """
+    from licet_audit.verification.verify import Wanted
+    from licet_audit.verification.workers import processors
+
+    given, trust = _key(key), _trust(witnesses, tsa_roots, files)
+    return Wanted(given, trust, require_anchor=require_anchor, inventory=True, workers=processors())
+
+
+def checked(state: StateDirectory, believed: Wanted) -> Verification:
+    """Verify a log, and show how far that is.
+
+    Raises:
+        UsageError: the key is one of another log.
+    """
+    from licet.cli.progress import Steps
+
+    from licet_audit.verification.verify import verify as verified
+
+    _require_of_log(believed.key, state.log_id)
+    with Steps("checking the log") as steps:
+
+        def hear(total: int | None) -> None:
+            steps.step() if total is None else steps.expect(total)
+
+        return verified(state, replace(believed, hear=hear))
 
 
 def _key(given: str | None) -> VerifierKey | None:

@@ -23,7 +23,7 @@ from licet_audit.index import queries, store
 from licet_audit.index.queries import ALL, By, Field, Statement, Wanted
 from licet_audit.index.rows import RunRow
 from licet_audit.index.store import Store
-from licet_audit.index.update import Hear, indexed, is_current, row_of, update
+from licet_audit.index.updating import Hear, indexed, is_current, row_of, update
 from licet_audit.segments import lines, record_of
 
 __all__ = ["By", "Field", "Index", "RunRow", "Wanted"]

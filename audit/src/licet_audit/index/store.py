@@ -63,14 +63,19 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.note: str | None = None
+        self.db = sqlite3.connect(":memory:")  # until the file is open
         self._lock = -1
         try:
             self._lock = _prepared(path)
-            self.db = self._connect()
-        except (Unusable, OSError, sqlite3.Error) as problem:
-            self.close_lock()
-            why = reason_of(problem) if isinstance(problem, OSError) else str(problem)
-            self.db = _in_memory(self, why)
+            self._connect()
+        except sqlite3.Error as problem:
+            why = refusal(problem)
+            if why is not None or not self.begin_anew():
+                self.move_to_memory(why or str(problem), copy=False)
+        except Unusable as problem:
+            self.move_to_memory(str(problem), copy=False)
+        except OSError as problem:
+            self.move_to_memory(f"`{problem.filename}`: {reason_of(problem)}", copy=False)
 
     @property
     def in_file(self) -> bool:
@@ -82,14 +87,14 @@ class Store:
         before = self.db
         with contextlib.suppress(sqlite3.Error):
             before.execute("ROLLBACK")
-        self.db = _in_memory(self, why)
+        self.note, self.db = why, _in_memory()
         if copy:
             try:
                 before.execute("BEGIN")
                 before.execute("SELECT count(*) FROM segment").fetchall()  # takes the lock, or gives up
                 before.backup(self.db)
             except sqlite3.Error:
-                self.db = _in_memory(self, why)
+                self.db = _in_memory()
         before.close()
         self.close_lock()
 
@@ -104,8 +109,7 @@ class Store:
             for name in (self.path, self.path.with_name(f"{self.path.name}-journal")):
                 name.unlink(missing_ok=True)
             _made(self.path)
-            self._share()
-            self.db = self._connect()
+            self._connect()
         except (Unusable, OSError, sqlite3.Error):
             return False
         return True
@@ -127,9 +131,11 @@ class Store:
             if not try_lock(self._lock, shared=True):
                 raise Unusable("another process replaces it")
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> None:
         self._share()
-        return _configured(sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None))
+        self.db.close()
+        self.db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
+        _configure(self.db)
 
 
 def _prepared(path: Path) -> int:
@@ -148,17 +154,13 @@ def _made(path: Path) -> None:
     os.close(open_plain(path, os.O_RDWR | os.O_CREAT))
 
 
-def _in_memory(store: Store, why: str) -> sqlite3.Connection:
-    store.note = why
-    return _configured(sqlite3.connect(":memory:", isolation_level=None))
-
-
-def _configured(db: sqlite3.Connection) -> sqlite3.Connection:
-    for setting in (
-        f"cache_size = -{_CACHE_KIB}",
-        "cell_size_check = ON",
-        "temp_store = MEMORY",
-        "mmap_size = 0",
-    ):
-        db.execute(f"PRAGMA {setting}")
+def _in_memory() -> sqlite3.Connection:
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    _configure(db)
     return db
+
+
+def _configure(db: sqlite3.Connection) -> None:
+    settings = {"cache_size": -_CACHE_KIB, "cell_size_check": "ON", "temp_store": "MEMORY", "mmap_size": 0}
+    for name, value in settings.items():
+        db.execute(f"PRAGMA {name} = {value}")

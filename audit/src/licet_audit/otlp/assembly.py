@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from licet.record import Record
-from licet.telemetry.spans import ROOT, Begin, End, RunSpans
+from licet.telemetry import ROOT
+from licet.telemetry.spans import Begin, End, RunSpans
 
 
 @dataclass(frozen=True, slots=True)

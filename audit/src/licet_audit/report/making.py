@@ -18,7 +18,7 @@ from pathlib import Path
 from licet.errors import AuditUnavailable, UsageError
 
 from licet_audit.index import Index, RunRow, Wanted
-from licet_audit.outputs import new_file
+from licet_audit.outputs import new_file, refuse_taken
 from licet_audit.report import document, population, run, waiting
 from licet_audit.report.run import ReadContent
 from licet_audit.report.standing import Standing
@@ -104,8 +104,8 @@ def _unread(order: Order, problem: AuditUnavailable) -> document.Page:
     )
 
 
-def refuse_inside(directory: Path, path: Path) -> None:
-    """Refuse a place for the report that is the log's.
+def require_place(directory: Path, path: Path) -> None:
+    """Refuse a place for the report that is taken, or is the log's.
 
     Raises:
         UsageError: it is.
@@ -114,3 +114,4 @@ def refuse_inside(directory: Path, path: Path) -> None:
         raise UsageError(
             f"`{path}` lies in the log's own directory", advice="write the report to another directory"
         )
+    refuse_taken(path)

@@ -19,6 +19,7 @@ from licet_audit import checkpointer, keys, notes, trust
 from licet_audit.claims import Claim, Verification
 from licet_audit.notes import VerifierKey
 from licet_audit.report import words
+from licet_audit.segments import listing
 
 _TONES = {
     "proven": ("good", "✓"),
@@ -73,8 +74,17 @@ def standing(state: StateDirectory, found: Verification, key: VerifierKey | None
         first_bad_byte=found.first_bad_byte,
         checkpoint=checkpoint,
         no_checkpoint=why_not,
-        end=found.records if found.status == "proven" else None,
+        end=_end(state, found),
     )
+
+
+def _end(state: StateDirectory, found: Verification) -> int | None:
+    """The number of the first record that was not checked; the log may begin later than with #0."""
+    try:
+        files = listing(state)
+    except (OSError, AuditUnavailable):
+        return None
+    return files[0].first + found.records if files and found.status == "proven" else None
 
 
 def _checkpoint(state: StateDirectory, given: VerifierKey | None) -> tuple[Checkpoint | None, str]:

@@ -45,6 +45,10 @@ class Request(Part):
 
     at: str
     """The instant that conditions were judged at."""
+    took_ns: dict[str, int] | None = None
+    """How long the stages took, by the kind of their record, in nanoseconds."""
+    caller_span: str | None = None
+    """The span around the run, where there is one."""
     subject: Subject
     digests: dict[str, Hash]
     """HMAC-SHA256 under the host's key of code, standard input, inputs, environment, limits and directory."""

@@ -27,6 +27,8 @@ class CallBefore(Decided):
     call_digest: str
     """Over the plan's digest, the sequence, the tool and its arguments, under the host's key."""
     verdict: Verdict
+    took_ns: int | None = None
+    """How long the decision took, in nanoseconds."""
 
 
 class CallAfter(Part):
@@ -86,6 +88,8 @@ class Result(Part):
     """Required controls of which nothing was seen in this run."""
     tool_calls: int
     accesses: int
+    took_ns: int | None = None
+    """How long it took to digest what the code left, in nanoseconds."""
 
 
 class Refused(Part):

@@ -15,9 +15,9 @@ import sys
 RUN = "licet.run"
 VERIFY = "licet.verify"
 
-CODE = "code"
+ROOT = "run"
 CALL = "call"
-"""Keys of spans in their run: of its code, and, with its number, of a call."""
+"""Keys of spans in their run: of the whole, and, with its number, of a call."""
 
 
 def is_loaded() -> bool:

@@ -62,6 +62,7 @@ _CALL = {
     "sequence": n.CALL_SEQUENCE,
     "call_digest": n.CALL_DIGEST,
     "outcome": n.CALL_OUTCOME,
+    "result_digest": n.CALL_RESULT,
 }
 _ACCESS = {"action": n.ACTION, "target": n.TARGET, "allowed": n.ALLOWED}
 _RESULT = {

@@ -35,7 +35,8 @@ class Emitter:
 
     def __init__(self, most: int = MOST_WAITING) -> None:
         self.dropped = 0
-        self._waiting: queue.Queue[Work] = queue.Queue(most)
+        self._most = most
+        self._waiting: queue.SimpleQueue[Work] = queue.SimpleQueue()
         self._patience = _PATIENCE_S
         self._started = False
         self._guard = threading.Lock()
@@ -43,11 +44,10 @@ class Emitter:
 
     def do(self, work: Work) -> bool:
         """Have `work` done soon; False if there is no room for it, and it is forgotten."""
-        try:
-            self._waiting.put_nowait(work)
-        except queue.Full:
+        if self._waiting.qsize() >= self._most:
             self.dropped += 1
             return False
+        self._waiting.put(work)
         if not self._started:
             self._start()
         return True
@@ -55,15 +55,16 @@ class Emitter:
     def ask(self, work: Callable[[], T]) -> T | None:
         """What `work` answers, None if it fails or takes too long; it is done in any case."""
         answers: list[T] = []
-        done = threading.Event()
+        answered = threading.Lock()  # the cheapest thing that one thread can wait for another by
+        answered.acquire()
 
         def answer() -> None:
             try:
                 answers.append(work())
             finally:
-                done.set()
+                answered.release()
 
-        if not self.do(answer) or not done.wait(self._patience):
+        if not self.do(answer) or not answered.acquire(timeout=self._patience):
             self._patience = max(self._patience / 2, _LEAST_PATIENCE_S)
             return None
         self._patience = _PATIENCE_S

@@ -18,11 +18,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from licet.record import Record
-from licet.telemetry import instruments
+from licet.telemetry import ROOT, instruments
 from licet.telemetry import names as n
 from licet.telemetry.emitter import emitter
 from licet.telemetry.measures import Measure, RunMeasures
-from licet.telemetry.spans import ROOT, Begin, End, RunSpans, Step
+from licet.telemetry.spans import Begin, End, RunSpans, Step
 from licet.telemetry.values import Attributes
 
 if TYPE_CHECKING:
@@ -112,11 +112,13 @@ class LiveRun:
 
     @contextlib.contextmanager
     def inside(self, key: str) -> Iterator[None]:
-        """Let the span `key` be the current one, so that what happens inside is below it."""
-        if self._root is None and instruments.tracer() is None:
-            yield
-            return
-        span = emitter().ask(lambda: self._spans.get(key, self._root))
+        """Let the span `key` be the current one, so that what happens inside is below it.
+
+        The root is at hand at once; another one is waited for, so that a tool finds its own.
+        """
+        span = self._root
+        if span is not None and key != ROOT:
+            span = emitter().ask(lambda: self._spans.get(key)) or span
         if span is None:
             yield
             return

@@ -15,12 +15,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from licet.record import Record
-from licet.telemetry import CALL, CODE
+from licet.telemetry import CALL, ROOT
 from licet.telemetry import attributes as says
 from licet.telemetry import names as n
 from licet.telemetry.values import MOST_ATTRIBUTES, Attributes, at, text
 
-ROOT = "run"
+CODE = "code"
 FAULTS = frozenset({"backend_error", "backend_lost", "launch_failed", "audit_unavailable", "unknown"})
 """Terminations that are faults, and not what the code or the policy did."""
 
@@ -65,6 +65,7 @@ class RunSpans:
         self._mark = 0  # where the last stage ended
         self._last = 0  # when the last record was written
         self._took: dict[str, int] = {}
+        self._who: Attributes = {}
         self.open: dict[str, str] = {}
         """Keys of the spans that are open below the root, in their order."""
         self.ended = False
@@ -98,6 +99,7 @@ class RunSpans:
         if not self._rooted:
             self._rooted = True
             yield Begin(ROOT, None, n.RUN, began, record.leaf, {n.RUN_ID: record.entry.run_id})
+        self._who = says.who(body)
         took = body.get("took_ns")
         if isinstance(took, Mapping):
             self._took = {str(stage): _duration(ns) for stage, ns in took.items()}
@@ -143,7 +145,7 @@ class RunSpans:
         yield from self._close_all(record, began, says.ended(body), error)
         yield from self._whole(record, n.RESULT, began, until, ROOT, error=error)
         self.ended = True
-        yield End(ROOT, until, record, says.ended(body) | place(record), error)
+        yield End(ROOT, until, record, self._who | says.ended(body) | place(record), error)
 
     def _inner(self) -> str:
         return CODE if CODE in self.open else ROOT

@@ -71,7 +71,8 @@ def update(db: sqlite3.Connection, state: StateDirectory, hear: Hear, *, anew: b
                 anew = False
             done = step.take(hear)
         except BaseException:
-            db.execute("ROLLBACK")
+            if db.in_transaction:  # a full disk ended it already
+                db.execute("ROLLBACK")
             raise
         db.execute("COMMIT")
         if step.problem is not None:
