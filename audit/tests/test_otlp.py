@@ -256,6 +256,37 @@ def test_what_is_final_is_not_tried_again(
     assert "\x1b" not in heard + said["error"]["message"]
 
 
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br"])
+def test_an_answer_is_never_unpacked(
+    state: StateDirectory, filled: list[Record], collector: LocalCollector, encoding: str
+) -> None:
+    headers = {"content-type": "application/x-protobuf", "content-encoding": encoding}
+    collector.replies = [(200, headers, gzip.compress(bytes(1 << 24)))]
+    code, said, _ = export(state, collector.url)
+    assert (code, collector.headers[0]["accept-encoding"]) == (8, "identity")
+    assert said["error"]["message"] == "what answered 200 there is no OTLP collector"
+
+
+def test_an_answer_that_never_ends_is_given_up(collector: LocalCollector) -> None:
+    class Slow(FakeClock):
+        def monotonic(self) -> float:
+            self.now += 40
+            return self.now
+
+    collector.replies = [(200, GOOD[1], b"\n" * (1 << 18))]
+    asked = Collector(collector.url, "logs", {}, patience=None, clock=Slow())
+    with pytest.raises(ExportFailed, match="larger or slower than any answer"):
+        asked.send(b"")
+    asked.close()
+
+
+@pytest.mark.parametrize("host", ["xn--.example", "a" * 300])
+def test_a_name_that_no_host_has_is_told(state: StateDirectory, filled: list[Record], host: str) -> None:
+    code, said, _ = export(state, f"http://{host}:1")
+    assert (code, said["error"]["slug"]) == (8, "export-failed")
+    assert said["error"]["message"].startswith("nothing can be sent there: ")
+
+
 def test_a_page_that_says_200_is_no_answer(
     state: StateDirectory, filled: list[Record], collector: LocalCollector
 ) -> None:
@@ -425,12 +456,30 @@ def test_what_is_no_address_is_refused(state: StateDirectory, filled: list[Recor
     assert (code, said["error"]["slug"]) == (2, "usage")
 
 
+@pytest.mark.parametrize("base", ["http://me:secret@:1", "ftp://me:secret@h", "http://me:secret@h:99999"])
+def test_a_password_in_what_is_no_address_is_not_shown(
+    state: StateDirectory, filled: list[Record], base: str
+) -> None:
+    code, said, heard = export(state, base)
+    assert (code, said["error"]["slug"]) == (2, "usage")
+    assert "secret" not in json.dumps(said) + heard
+
+
+def test_patience_is_a_number(state: StateDirectory, filled: list[Record]) -> None:
+    code, said, _ = export(state, "http://127.0.0.1:1", patience=float("nan"))
+    assert (code, said["error"]["message"]) == (2, "`--patience` is no number of seconds")
+
+
 def test_headers_come_from_the_environment_and_options_win() -> None:
     environment = "Api-Key=a%20b,x=1, "
     assert headers_of(["x=2"], environment) == {"api-key": "a b", "x": "2"}
     for wrong in ("x", "=1", "a b=1", "x=\r\ny: z"):
         with pytest.raises(UsageError):
             headers_of([wrong], "")
+    for wrong in ("x=1%0d%0ay: secret", "x=%c3%a9", "x=1%00"):
+        with pytest.raises(UsageError) as caught:
+            headers_of([], wrong)
+        assert "secret" not in str(caught.value)
 
 
 def test_a_selection_can_not_be_sent(state: StateDirectory, filled: list[Record]) -> None:

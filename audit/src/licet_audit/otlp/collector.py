@@ -5,7 +5,7 @@ Rules this module keeps:
 - delivered means that the collector answered 2xx in words of OTLP; a page of some proxy is no answer;
 - what the protocol calls retryable is tried again, with growing pauses or the ones that the collector asks
   for, until patience ends; what it calls final is final;
-- redirections are not followed, and answers are read to a bound.
+- redirections are not followed, and answers are read to a bound of bytes and of time, never unpacked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 _RETRYABLE = frozenset({429, 502, 503, 504})
 _TOO_LARGE = 413
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _LONGEST_ASKED_S = 1.0, 60.0, 600.0
-_TIMEOUT_S = 30.0
+_TIMEOUT_S = 30.0  # for a connection, and between two pieces of an answer
+_WHOLE_ANSWER_S = 60.0
 _MOST_ANSWER = 1 << 20
 _SHOWN = 300
 _ANSWERS: Mapping[str, tuple[type[Message], str]] = {
@@ -89,7 +90,11 @@ class Collector:
         self._patience = patience
         self._hear = hear
         self._clock = clock
-        fixed = {"content-type": "application/x-protobuf", "content-encoding": "gzip"}
+        fixed = {
+            "content-type": "application/x-protobuf",
+            "content-encoding": "gzip",
+            "accept-encoding": "identity",
+        }
         self._client = httpx.Client(
             headers={**headers, **fixed}, timeout=_TIMEOUT_S, verify=ssl.create_default_context()
         )
@@ -126,8 +131,8 @@ class Collector:
         """The answer; or why to try again, and in how many seconds if the collector says so."""
         try:
             with self._client.stream("POST", self._url, content=packed) as response:
-                return self._judge(response, _read(response))
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as problem:
+                return self._judge(response, self._read(response))
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError) as problem:
             raise ExportFailed(f"nothing can be sent there: {problem}", advice="check the address") from None
         except httpx.TransportError as problem:
             if "CERTIFICATE_VERIFY_FAILED" in str(problem):
@@ -136,6 +141,18 @@ class Collector:
                     advice="name the file that vouches for it in SSL_CERT_FILE",
                 ) from None
             return bounded(escape(str(problem) or type(problem).__name__), _SHOWN), None
+
+    def _read(self, response: httpx.Response) -> bytes:
+        """The bytes of an answer, as they are sent."""
+        found, began = b"", self._clock.monotonic()
+        for chunk in response.iter_raw():
+            found += chunk
+            if len(found) > _MOST_ANSWER or self._clock.monotonic() > began + _WHOLE_ANSWER_S:
+                raise ExportFailed(
+                    "the answer of the collector is larger or slower than any answer",
+                    advice="check the address",
+                )
+        return found
 
     def _judge(self, response: httpx.Response, body: bytes) -> tuple[Answer | str, float | None]:
         status = response.status_code
@@ -183,17 +200,6 @@ _ADVICE = {
     403: "give it what it asks for with `--header`, or in OTEL_EXPORTER_OTLP_HEADERS",
     404: "check the address: it is the base to which /v1/logs or /v1/traces is added",
 }
-
-
-def _read(response: httpx.Response) -> bytes:
-    found = b""
-    for chunk in response.iter_bytes():
-        found += chunk
-        if len(found) > _MOST_ANSWER:
-            raise ExportFailed(
-                "the answer of the collector is larger than any answer", advice="check the address"
-            )
-    return found
 
 
 def _words(response: httpx.Response, body: bytes) -> str:

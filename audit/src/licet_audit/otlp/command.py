@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
+from math import isnan
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -45,8 +46,9 @@ class Destination:
         except ValueError:
             host = None
         if not host or parts.scheme not in ("http", "https"):
+            shown = bounded(base.rpartition("@")[2], 300)  # a password may stand before it
             raise UsageError(
-                f"`{bounded(base, 300)}` is no address of a collector",
+                f"`{shown}` is no address of a collector",
                 advice="write it as in `--to https://collector.example.com:4318`",
             )
         end = f"/v1/{signal}"
@@ -67,23 +69,26 @@ def headers_of(given: Iterable[str], environment: str) -> dict[str, str]:
     for text in environment.split(","):
         if text.strip():
             name, value = _header(text)
-            found[name] = unquote(value)
+            found[name] = _plain(unquote(value))
     return found | dict(map(_header, given))
 
 
 def _header(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     name = name.strip()
-    sound = name.replace("-", "").replace("_", "").isalnum() and _is_plain(name + value)
-    if not equals or not sound:
-        raise UsageError(
-            "a header is no NAME=VALUE in ASCII", advice="write it as in `--header api-key=SECRET`"
-        )
-    return name.lower(), value.strip()
+    if not equals or not name.replace("-", "").replace("_", "").isalnum():
+        raise _no_header()
+    return _plain(name).lower(), _plain(value).strip()
 
 
-def _is_plain(text: str) -> bool:
-    return text.isascii() and text.isprintable()
+def _plain(text: str) -> str:
+    if not (text.isascii() and text.isprintable()):
+        raise _no_header()  # without its text, which may be a secret
+    return text
+
+
+def _no_header() -> UsageError:
+    return UsageError("a header is no NAME=VALUE in ASCII", advice="write it as in `--header api-key=SECRET`")
 
 
 def write(export: Export) -> int:
@@ -141,6 +146,8 @@ class _Session:
         from licet_audit.otlp.collector import Collector
 
         patience: float | None = self._export.options["patience"]
+        if patience is not None and isnan(patience):
+            raise UsageError("`--patience` is no number of seconds", advice="leave it out for 300")
         if patience is None:
             patience = None if self._follow else 300.0
         with self._file.held(), Steps() as steps:
