@@ -2,6 +2,7 @@
 
 import pytest
 from kept import DAY, Trail
+from licet.record import Entry
 from licet.state import StateDirectory
 from licet_audit.reader import LogReader
 from licet_audit.retention.survey import survey
@@ -94,6 +95,17 @@ def test_files_beside_the_log_release_nothing(trail: Trail) -> None:
         if file.is_file() and file.name != "id":
             file.unlink()
     assert trail("erase", "R1", *YES).code == 1
+
+
+def test_a_record_of_a_hold_that_was_edited_lets_nothing_go(trail: Trail) -> None:
+    trail("hold", "R1", *CASE)
+    segment = next((trail.state.path / "log").iterdir())
+    held = segment.read_bytes()
+    trail.run("R9", between=[[Entry("access", "R9", {"n": n}, DAY, 1) for n in range(300)]])  # fills a tile
+    segment.write_bytes(segment.read_bytes().replace(b'"event":"held"', b'"event":"herd"', 1))
+    assert held not in segment.read_bytes()
+    ran = trail("erase", "R1", *YES)
+    assert (ran.code, trail.states("R1")) == (7, {"intact"})
 
 
 @pytest.mark.parametrize("what", [None, {}, {"runs": 1}, {"runs": None, "subject": 3}])

@@ -3,7 +3,8 @@
 Rules this module keeps:
 
 - the log is only read, and all that it says is taken from records, never from files beside them;
-- a line that is no record ends the pass: nothing is removed on the word of a damaged log;
+- a line that is no record, or does not follow the one before, ends the pass: nothing is removed on the word
+  of a damaged log;
 - a name in a record that is no commitment leads to no file; such records are counted, `verify` tells more.
 """
 
@@ -18,6 +19,7 @@ import orjson
 from licet.errors import AuditUnavailable, UsageError
 from licet.files import open_plain
 from licet.locks import try_lock
+from licet.record import leaf_hash
 from licet.state import StateDirectory, failures
 
 from licet_audit.contents import is_commitment
@@ -48,6 +50,7 @@ class Survey:
     erased: set[str] = field(default_factory=set)
     stretches: list[Stretch] = field(default_factory=list)
     strays: int = 0
+    _leaf: str | None = None  # of the record before
 
     @property
     def size(self) -> int:
@@ -82,6 +85,9 @@ class Survey:
     def _take(self, line: Line, stretch: Stretch) -> None:
         content = orjson.loads(line.data)
         seq, run_id, time = content["seq"], content["run_id"], content["time"]
+        if self._leaf not in (None, content["prev"]):
+            raise ValueError("it does not follow the record before")
+        self._leaf = leaf_hash(line.data)
         stretch.last, stretch.newest = seq, max(stretch.newest, time)
         if not run_id:
             self._take_event(seq, time, content)
@@ -107,7 +113,9 @@ class Survey:
 
     def _take_event(self, seq: int, time: str, content: Mapping[str, Any]) -> None:
         body = content["body"]
-        if content["kind"] == "log" and body.get("event") == "erased":
+        if content["kind"] != "log":
+            return
+        if body.get("event") == "erased":
             self.erased.update(commitments_of(body))
         else:
             follow(self.holds, seq, time, body)
