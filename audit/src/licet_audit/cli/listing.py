@@ -45,7 +45,7 @@ def list_runs(state: str | None, policy: str | None, limit: int, logs: bool, as_
         return inventory.list_logs(as_json=as_json)
     runs = _newest(reader_of(state, policy), limit)
     if as_json:
-        put_json([tables.short_json(run) for run in runs])
+        put_json([tables.as_json(run) for run in runs])
     else:
         put_table(tables.COLUMNS, map(tables.cells, runs))
     return 0

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from licet_audit.index import Index, RunRow, Wanted
 
 _MOST = 50  # lines of a table
-_GROUPS = ("day", "hour", "effect", "termination", "backend", "rule", "denied")
+_GROUPS = (
+    *("day", "hour", "effect", "termination", "backend"),
+    *("subject", "tenant", "rule", "host", "tool", "denied"),
+)
 _RECORD = ("seq", "time", "run_id", "kind", "phase", "leaf", "body")
 
 
@@ -109,9 +112,9 @@ def _newest(index: Index, asked: Wanted, most: int | None) -> Iterable[RunRow]:
 
 
 def _of_runs(runs: Iterable[RunRow]) -> Iterator[dict[str, Any]]:
-    from licet_audit.cli.tables import full_json
+    from licet_audit.cli.tables import as_json
 
-    return map(full_json, runs)
+    return map(as_json, runs)
 
 
 def _of_records(index: Index, runs: Iterable[RunRow]) -> Iterator[dict[str, Any]]:

@@ -25,20 +25,6 @@ def cells(run: RunRow) -> tuple[str, ...]:
     )
 
 
-def short_json(run: RunRow) -> dict[str, Any]:
-    """What `licet audit list --json` says of a run."""
-    return {
-        "run_id": run.run_id,
-        "seq": run.last_seq,
-        "time": run.time,
-        "subject": run.subject,
-        "effect": run.effect,
-        "backend": run.backend,
-        "termination": run.termination,
-        "executed": run.executed,
-    }
-
-
-def full_json(run: RunRow) -> dict[str, Any]:
+def as_json(run: RunRow) -> dict[str, Any]:
     """All that the index knows of a run; its place means nothing to others."""
     return {name: getattr(run, name) for name in RunRow.__slots__ if name != "place"}
