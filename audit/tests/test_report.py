@@ -230,7 +230,7 @@ def test_what_the_log_says_of_itself_is_told_losses_first(append: Append, report
 
     append(ordinary()[0], [log_entry("gap", missing=3)])
     said = report().text
-    assert said.index("gap missing 3") < said.index("opened log")
+    assert said.index("gap 3 records could not be written") < said.index("opened log")
 
 
 def test_a_tampered_log_is_red_at_the_top_and_still_reported(

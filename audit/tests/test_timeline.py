@@ -97,7 +97,7 @@ def test_controls_are_told_apart_as_asked_claimed_set_up_seen_and_unknown() -> N
             },
         ),
     )
-    assert find(found, "  timeout")[2] == "asked enforced, claimed enforced, set up 30.0, seen stopped"
+    assert find(found, "  timeout")[2] == "asked enforced, claimed enforced, set up 30 s, seen stopped"
     assert find(found, "  memory_limit")[2:] == ("asked enforced, claimed partial, nothing seen of it", "bad")
     assert find(found, "protection")[2:] == (
         "2 controls were asked for, the system showed something of 1",

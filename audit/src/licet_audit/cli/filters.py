@@ -124,6 +124,20 @@ def moment(text: str, now: datetime, name: str) -> str:
     return f"{found:%Y-%m-%dT%H:%M:%S}.{found.microsecond:06d}000Z" if found.year > 999 else "0"
 
 
+def as_moment(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Read the value of an option that is a time; spell it as records do.
+
+    Raises:
+        UsageError: it is none, or no time that a record could have.
+    """
+    if value is None:
+        return None
+    found = moment(value, datetime.now(UTC), str(parameter.name))
+    if len(found) == 1:
+        raise UsageError(f"`--{parameter.name}` is before any record", advice="give a time that records have")
+    return found
+
+
 def _check(name: str, given: str | None, known: Iterable[str]) -> None:
     from licet.policy.advice import nearest
 

@@ -12,26 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from licet.contract import Control
 from licet.record import Record
 from licet.workbench.history import bodies
 
 from licet_audit import controls
 from licet_audit.controls import ControlRow
-from licet_audit.report.acting import quantity
 from licet_audit.report.safe import Part, part
 
 _MOST = 100
-_MEASURED = frozenset(
-    {
-        Control.timeout.value,
-        Control.cpu_time_limit.value,
-        Control.memory_limit.value,
-        Control.stdout_limit.value,
-        Control.stderr_limit.value,
-        Control.filesystem_bytes_limit.value,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +113,7 @@ def protecting(records: Sequence[Record]) -> Protecting:
 def _rows(records: Sequence[Record], *, finished: bool) -> Iterator[ControlRow]:
     for row in controls.of_run(records):
         unseen = not finished and row.asked is not None and row.observed is None
-        value = row.configured
-        yield replace(
-            row,
-            unknown=row.unknown or unseen,
-            configured=quantity(row.control, value) if value and row.control in _MEASURED else value,
-        )
+        yield replace(row, unknown=row.unknown or unseen)
 
 
 def _matters(row: ControlRow) -> bool:
