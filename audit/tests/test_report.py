@@ -380,6 +380,6 @@ def test_json_says_what_was_written(
         == 0
     )
     assert json.loads(capfd.readouterr().out) == {
-        "file": str(path), "status": "proven", "records": records[-1].seq + 1,
+        "path": str(path), "status": "proven", "records": records[-1].seq + 1,
         "runs": 7, "selected": 7, "shown": 2, "unread": None,
     }  # fmt: skip

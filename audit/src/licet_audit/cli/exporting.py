@@ -81,6 +81,7 @@ def export(
     from licet_audit.cli.readers import reader_of
     from licet_audit.selection import select
 
+    filters.check_period(since, until)
     chosen = FORMATS[name]
     given = {key: value for key, value in others.items() if key in chosen.takes}
     for key in others.keys() - given.keys():

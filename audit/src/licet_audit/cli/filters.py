@@ -67,9 +67,18 @@ def wanted(given: dict[str, str | None], now: datetime) -> Wanted:
     for name in ("since", "until"):
         text = values[name]
         values[name] = None if text is None else moment(text, now, name)
-    if values["since"] and values["until"] and values["since"] >= values["until"]:
-        raise UsageError("`--until` is not later than `--since`, so that no run can be between them")
+    check_period(values["since"], values["until"])
     return Wanted(**values)  # type: ignore[arg-type]
+
+
+def check_period(since: str | None, until: str | None) -> None:
+    """Refuse a period that nothing can be in; both are as `moment` spells them.
+
+    Raises:
+        UsageError: so it is.
+    """
+    if since and until and since >= until:
+        raise UsageError("`--until` is not later than `--since`, so that no run can be between them")
 
 
 def check_words(asked: Wanted, index: Index) -> None:

@@ -78,12 +78,12 @@ def release(hold: str, reason: str | None, state: str | None, policy: str | None
     why, where = asking.stated(reason), asking.log_to_change(state, policy)
     with counted("records read") as hear:
         ended, seq = holding.release_hold(where, hold.upper(), why, hear)
-    _tell(ended, "released", f"audit #{seq}", as_json=as_json)
+    _tell(ended, "released", f"audit #{seq}", as_json=as_json, ended=why)
     return 0
 
 
 def _list(state: str | None, policy: str | None, *, as_json: bool) -> int:
-    from licet.cli.terminal import put_json, put_table
+    from licet.cli.terminal import put_json, put_table, say
 
     from licet_audit.retention import holding
 
@@ -91,6 +91,9 @@ def _list(state: str | None, policy: str | None, *, as_json: bool) -> int:
         found = holding.in_force(asking.log_to_read(state, policy), hear)
     if as_json:
         put_json([one.as_json() for one in found])
+        return 0
+    if not found:
+        say("no hold is in force")
         return 0
     rows = [(one.id, one.since[:19].replace("T", " "), one.by, _what(one), one.reason) for one in found]
     put_table(("hold", "since (UTC)", "by", "what", "why"), rows, prose=1)
@@ -101,11 +104,12 @@ def _what(hold: Hold) -> str:
     return str(hold.what) if hold.what is not None else "everything: its record can't be understood"
 
 
-def _tell(hold: Hold, heading: str, note: str, *, as_json: bool) -> None:
+def _tell(hold: Hold, heading: str, note: str, *, as_json: bool, ended: str | None = None) -> None:
     from licet.cli.terminal import Card, put_json, show_card
 
     if as_json:
         put_json(hold.as_json())
         return
     rows = [("hold", hold.id), ("what", _what(hold)), ("why", hold.reason), ("by", hold.by)]
+    rows += [("ended", ended)] if ended is not None else []
     show_card(Card("good", heading, note, rows))

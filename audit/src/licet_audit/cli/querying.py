@@ -98,8 +98,10 @@ def _put_found(
         names = _RECORD if records else _columns()
         found = _of_records(index, runs) if records else _of_runs(runs)
         (_put_csv if as_csv else _put_array)(names, found)
-    else:
+    elif total:
         _put_table(index, list(runs), records=records)
+    else:
+        say("no run answers that")
     if most is not None and total > most:
         say(f"the newest {most} of {total} runs: `--limit` takes more")
 
@@ -176,7 +178,7 @@ def _put_count(number: int, *, as_csv: bool, as_json: bool) -> None:
 
 
 def _put_groups(found: list[tuple[str, dict[str, int]]], by: str, *, as_csv: bool, as_json: bool) -> None:
-    from licet.cli.terminal import put_json, put_table
+    from licet.cli.terminal import put_json, put_table, say
 
     from licet_audit.cli import csvtext
 
@@ -191,5 +193,7 @@ def _put_groups(found: list[tuple[str, dict[str, int]]], by: str, *, as_csv: boo
     if as_csv:
         for row in (header, *rows):
             click.echo(csvtext.line(row), nl=False)
+    elif not found:
+        say(f"no run that answers has any {by}")
     else:
         put_table(header, [tuple(map(str, row)) for row in rows])

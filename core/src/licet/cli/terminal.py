@@ -3,7 +3,7 @@
 Rules this module keeps:
 
 - everything that did not come from licet's own source text is escaped before it is shown;
-- cards and errors go to stderr, what was asked for goes to stdout;
+- cards and errors go to stderr, what was asked for goes to stdout, also where it is a card;
 - an error is bounded, whatever of the input it repeats;
 - places in files below the current directory are named from there;
 - colours appear on a terminal only, and not under `NO_COLOR`.
@@ -44,23 +44,23 @@ class Card:
     rows: Sequence[tuple[str, str]] = field(default_factory=tuple)
 
 
-def show_card(card: Card) -> None:
-    """Write a card to stderr."""
+def show_card(card: Card, *, err: bool = True) -> None:
+    """Write a card to stderr, or to stdout where it is the answer that was asked for."""
     sign, colour = _SIGNS[card.tone]
     heading = _clean(nearby(card.heading))
     head = click.style(f"{sign} {heading}", fg=colour, bold=True)
     note = click.style(_clean(card.note), dim=True) if card.note else ""
     gap = " " * max(2, 33 - len(heading) - 2) if note else ""
-    say(head + gap + note)
+    say(head + gap + note, err=err)
     width = max((len(label) + 2 for label, _ in card.rows), default=0)
     for label, text in card.rows:
         name = click.style(f"{_clean(label):<{max(width, _LABEL_WIDTH)}}", dim=True)
-        say(f"  {name}{_clean(nearby(text))}".rstrip())
+        say(f"  {name}{_clean(nearby(text))}".rstrip(), err=err)
 
 
-def say(text: str) -> None:
-    """Write one line to stderr, with colours only where they are welcome."""
-    click.echo(text, err=True, color=_colour())
+def say(text: str, *, err: bool = True) -> None:
+    """Write one line, to stderr unless it is the answer, with colours only where they are welcome."""
+    click.echo(text, err=err, color=_colour())
 
 
 def warn(text: str) -> None:
