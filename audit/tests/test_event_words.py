@@ -11,6 +11,8 @@ from licet_audit.event_words import event_words
 from licet_audit.events import EVENTS
 
 WHO = {"by": "root (uid 0)", "reason": "request 4711"}
+SINCE = "2026-01-01T00:00:00.000000000Z"
+ADA = {"runs": None, "subject": "ada", "tenant": None, "since": SINCE, "before": None}
 COMMITTED = [
     {"run_id": f"R{number}", "seq": number, "kept": {"code": "c" * 64, "inputs": "d" * 64}}
     for number in range(5)
@@ -46,8 +48,12 @@ COMMITTED = [
             "record names; by root (uid 0): request 4711",
         ),
         (
-            {"event": "held", "hold": "H", "what": {"runs": None, "subject": "ada", "tenant": None}, **WHO},
-            "hold H on subject ada; by root (uid 0): request 4711",
+            {"event": "held", "hold": "H", "what": ADA, **WHO},
+            "hold H on subject ada, since 2026-01-01 00:00:00; by root (uid 0): request 4711",
+        ),
+        (
+            {"event": "held", "hold": "H", "what": {"subject": "ada"}, **WHO},
+            "hold H on everything, since what it says can't be understood; by root (uid 0): request 4711",
         ),
         ({"event": "released", "hold": "H", **WHO}, "hold H ends; by root (uid 0): request 4711"),
         (

@@ -112,12 +112,12 @@ def test_denials_and_uncertain_ends_come_first(append: Append, report: Report) -
     page = report()
     assert [card.split(" 2026")[0] for card in page.cards] == [
         "attacks for evidence 1 refuted ?",
-        "allowed unfinished ada",
-        "allowed exited 2 denied while it ran ada",
-        "denied policy denied bob",
-        "allowed timeout ada",
-        "asks exited ada",
-        "allowed exited ada",
+        "allowed unfinished ada for eve",
+        "allowed exited 2 denied while it ran ada for eve",
+        "denied policy denied bob for eve",
+        "allowed timeout ada for eve",
+        "asks exited ada for eve",
+        "allowed exited ada for eve",
     ]
     assert "Denials and uncertain ends: 4 of 4" in page.text
     assert "All other runs: 3 of 3" in page.text

@@ -15,6 +15,8 @@ from typing import Any
 from licet.units import show_size
 from licet.workbench.history.bodies import mappings, text, texts
 
+from licet_audit.retention.choosing import choice_of
+
 Body = Mapping[str, Any]
 
 _SHOWN = 3  # runs that are named
@@ -62,12 +64,11 @@ def _erased(body: Body) -> str:
 
 
 def _held(body: Body) -> str:
-    what = body.get("what")
-    chosen = what if isinstance(what, dict) else {}
-    meant = [f"{name} {value}" for name, value in chosen.items() if name != "runs" and value is not None]
-    if runs := texts(chosen.get("runs")):
-        meant.insert(0, _named(runs))
-    return f"hold {_text(body, 'hold')} on {', '.join(meant) or '?'}; {_why(body)}"
+    try:
+        what = str(choice_of(body.get("what")))
+    except ValueError:
+        what = "everything, since what it says can't be understood"
+    return f"hold {_text(body, 'hold')} on {what}; {_why(body)}"
 
 
 def _released(body: Body) -> str:

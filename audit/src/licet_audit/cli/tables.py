@@ -18,7 +18,7 @@ def cells(run: RunRow) -> tuple[str, ...]:
         f"#{run.last_seq}",
         run.time[:19].replace("T", " "),
         run.run_id,
-        run.subject or "?",
+        (run.subject or "?") + (f", for {run.on_behalf_of}" if run.on_behalf_of else ""),
         run.effect or "?",
         run.backend or ("?" if run.executed else "-"),
         run.termination or "?",

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import httpx
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError, Message
-from licet.errors import ExportFailed
+from licet.errors import ExportFailed, reason_of
 from licet.output import bounded, escape
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
@@ -118,7 +118,7 @@ class Collector:
                     f"the collector does not take it: {found}",
                     advice="run the same again when it does: it goes on where it stopped",
                 )
-            self._hear(found)
+            self._hear(f"tried again in {wait:.1f} s: {found}")
             self._clock.sleep(wait)
             pause = min(pause * 2, _LONGEST_PAUSE_S)
 
@@ -135,7 +135,7 @@ class Collector:
                     f"the certificate of the collector is not trusted here: {problem}",
                     advice="name the file that vouches for it in SSL_CERT_FILE",
                 ) from None
-            return bounded(escape(str(problem) or type(problem).__name__), _SHOWN), None
+            return bounded(escape(_said(problem)), _SHOWN), None
 
     def _judge(self, response: httpx.Response, body: bytes) -> tuple[Answer | str, float | None]:
         status = response.status_code
@@ -183,6 +183,16 @@ _ADVICE = {
     403: "give it what it asks for with `--header`, or in OTEL_EXPORTER_OTLP_HEADERS",
     404: "check the address: it is the base to which /v1/logs or /v1/traces is added",
 }
+
+
+def _said(problem: BaseException) -> str:
+    """What is wrong: as the operating system says it, if it is what failed, below what httpx made of it."""
+    found: BaseException | None = problem
+    while found is not None:
+        if isinstance(found, OSError):
+            return reason_of(found)
+        found = found.__cause__ or found.__context__
+    return str(problem) or type(problem).__name__
 
 
 def _read(response: httpx.Response) -> bytes:
