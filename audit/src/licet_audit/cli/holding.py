@@ -96,7 +96,7 @@ def _list(state: str | None, policy: str | None, *, as_json: bool) -> int:
         say("no hold is in force")
         return 0
     rows = [(one.id, one.since[:19].replace("T", " "), one.by, _what(one), one.reason) for one in found]
-    put_table(("hold", "since (UTC)", "by", "what", "why"), rows, prose=1)
+    put_table(("hold", "since (UTC)", "by", "what", "why"), rows, prose=1, whole=0)
     return 0
 
 

@@ -29,7 +29,7 @@ def list_logs(*, as_json: bool) -> int:
     elif not logs:
         say("this user has no log on this host, as far as its state directory knows")
     else:
-        put_table(_COLUMNS, map(_row, logs), prose=1)
+        put_table(_COLUMNS, map(_row, logs), prose=1, whole=0)
     return 0
 
 

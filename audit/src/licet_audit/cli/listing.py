@@ -49,7 +49,7 @@ def list_runs(state: str | None, policy: str | None, limit: int, logs: bool, as_
     elif not runs:
         say("no run is in this log")
     else:
-        put_table(tables.COLUMNS, map(tables.cells, runs))
+        put_table(tables.COLUMNS, map(tables.cells, runs), whole=tables.RUN)
     return 0
 
 

@@ -157,7 +157,12 @@ def _put_table(index: Index, runs: list[RunRow], *, records: bool) -> None:
         put_table(("audit", "time (UTC)", "run", "record", "leaf"), rows)
         return
     columns = (*tables.COLUMNS, "denied")
-    put_table(columns, [(*tables.cells(run), "; ".join(run.denied) or "-") for run in runs], prose=1)
+    put_table(
+        columns,
+        [(*tables.cells(run), "; ".join(run.denied) or "-") for run in runs],
+        prose=1,
+        whole=tables.RUN,
+    )
 
 
 def _line(record: Record) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 from licet_audit.index.rows import RunRow
 
 COLUMNS = ("audit", "time (UTC)", "run", "for", "decision", "backend", "ended")
+RUN = COLUMNS.index("run")
 
 
 def cells(run: RunRow) -> tuple[str, ...]:

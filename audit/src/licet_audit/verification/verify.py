@@ -249,9 +249,12 @@ class _Result:
         unseen = judge.roots.size - size
         if unseen > 0:
             pinned = f"no record after #{size - 1}" if size else "no record"
+            why = f"{pinned} was seen by this user before"
+            if head is not None and not was_seen:
+                why = "they do not continue what this user saw before"
             yield (
                 f"that the last {unseen} records are the ones that were written, or that none came after "
-                f"them: {pinned} was seen by this user before"
+                f"them: {why}"
             )
         else:
             yield "that no record came after the last one and was cut off before anybody saw it"
