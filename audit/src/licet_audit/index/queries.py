@@ -174,7 +174,7 @@ class _Chosen:
     def _time(self, wanted: Wanted) -> None:
         if wanted.since is not None:
             self._where("run.time >= ?", wanted.since)
-            bound = "SELECT coalesce(min(first), 0) FROM hour WHERE hour >= ?"
+            bound = "SELECT coalesce(min(first), 9223372036854775807) FROM hour WHERE hour >= ?"
             self._where(f"{self.place} >= ({bound})", wanted.since[:13])
         if wanted.until is not None:
             self._where("run.time < ?", wanted.until)

@@ -40,7 +40,7 @@ _WINDOW = 64 * 1024
 _OUTSIDE = "that the clock of the host was right, or that a writer told the truth when it wrote"
 _BOTH = (
     "that nobody who can write both the log and this user's state directory rewrote both: the key that signs "
-    "it is there, and {} outside this host has seen it"
+    "it is there, and {}"
 )
 
 
@@ -258,7 +258,11 @@ class _Result:
             )
         else:
             yield "that no record came after the last one and was cut off before anybody saw it"
-        yield _BOTH.format("not every record is one that an anchor" if anchored_by else "no anchor")
+        yield _BOTH.format(
+            "anchors outside this host have not seen every record"
+            if anchored_by
+            else "no anchor outside this host has seen it"
+        )
         yield _OUTSIDE
 
 
