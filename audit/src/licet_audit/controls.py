@@ -1,7 +1,7 @@
 """The contract of a run, control by control: asked, claimed, configured, observed, or unknown.
 
 Rules this module keeps: the four are told apart as the records hold them; what nothing was observed of is
-unknown, whatever was claimed.
+unknown, whatever was claimed, also where the process died or has not ended.
 """
 
 from __future__ import annotations
@@ -55,6 +55,9 @@ def of_run(records: Iterable[Record]) -> tuple[ControlRow, ...]:
     configured = _mapping(bodies, "result", "configured")
     observed = _mapping(bodies, "result", "observed")
     unknown = set(texts(bodies.get("result", {}).get("unknown")))
+    ran = (
+        bodies.get("result", {}).get("executed") is not False
+    )  # also if its process died, or as far as is known
     names = sorted(
         {*asked, *claimed, *configured, *observed, *unknown}, key=lambda one: (one not in asked, one)
     )
@@ -65,7 +68,7 @@ def of_run(records: Iterable[Record]) -> tuple[ControlRow, ...]:
             claimed=_text(claimed.get(name)),
             configured=_measured(name, configured.get(name)),
             observed=_text(observed.get(name)),
-            unknown=name in unknown,
+            unknown=name in unknown or (ran and name in asked and name not in observed),
         )
         for name in names
     )

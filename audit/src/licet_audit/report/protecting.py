@@ -8,8 +8,8 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from licet.record import Record
@@ -78,8 +78,7 @@ def protecting(records: Sequence[Record]) -> Protecting:
     """Read what the records of a run say of its protection."""
     selection = _last(records, "selection")
     execution = _last(records, "execution")
-    result = _last(records, "result")
-    rows = list(_rows(records, finished=bool(result)))
+    rows = controls.of_run(records)
     return Protecting(
         backend=bodies.text(execution, "backend") or bodies.text(selection, "backend"),
         version=bodies.text(execution, "version"),
@@ -108,12 +107,6 @@ def protecting(records: Sequence[Record]) -> Protecting:
         ),
         opened=_opened(execution.get("opened")),
     )
-
-
-def _rows(records: Sequence[Record], *, finished: bool) -> Iterator[ControlRow]:
-    for row in controls.of_run(records):
-        unseen = not finished and row.asked is not None and row.observed is None
-        yield replace(row, unknown=row.unknown or unseen)
 
 
 def _matters(row: ControlRow) -> bool:
