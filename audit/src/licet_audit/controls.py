@@ -55,9 +55,7 @@ def of_run(records: Iterable[Record]) -> tuple[ControlRow, ...]:
     configured = _mapping(bodies, "result", "configured")
     observed = _mapping(bodies, "result", "observed")
     unknown = set(texts(bodies.get("result", {}).get("unknown")))
-    ran = (
-        bodies.get("result", {}).get("executed") is not False
-    )  # also if its process died, or as far as is known
+    ran = bodies.get("result", {}).get("executed") is not False  # or may have, if its process died
     names = sorted(
         {*asked, *claimed, *configured, *observed, *unknown}, key=lambda one: (one not in asked, one)
     )
