@@ -44,6 +44,8 @@ def hold(
 
     Held are the runs that meet all options, those of later too. A run whose records don't say for whom it
     was is held with every subject and tenant. A hold is a record in the log.
+
+    Exit codes: 0 held · 2 usage, or no such run · 7 not possible
     """
     from licet.errors import UsageError
 
@@ -55,7 +57,7 @@ def hold(
     if choice.is_empty:
         raise UsageError(
             "nothing is chosen",
-            advice="name runs, or choose by subject, tenant or time; `--list` shows what is held",
+            advice="name runs, or choose with `--subject`, `--tenant`, `--since`, `--before`; `--list` shows what is held",
         )
     from licet_audit.retention import holding
 
@@ -72,7 +74,10 @@ def hold(
 @options.of_a_log
 @options.as_json
 def release(hold: str, reason: str | None, state: str | None, policy: str | None, as_json: bool) -> int:
-    """End a hold; HOLD is its id or the beginning of that. What it held may then be erased and pruned."""
+    """End a hold; HOLD is its id or the beginning of that. What it held may then be erased and pruned.
+
+    Exit codes: 0 released · 2 usage, or no such hold · 7 not possible
+    """
     from licet_audit.retention import holding
 
     why, where = asking.stated(reason), asking.log_to_change(state, policy)
