@@ -57,7 +57,8 @@ def hold(
     if choice.is_empty:
         raise UsageError(
             "nothing is chosen",
-            advice="name runs, or choose with `--subject`, `--tenant`, `--since`, `--before`; `--list` shows what is held",
+            advice="name runs, or choose with `--subject`, `--tenant`, `--since`, `--before`; "
+            "`--list` shows what is held",
         )
     from licet_audit.retention import holding
 
