@@ -215,7 +215,7 @@ def selection(body: Mapping[str, Any]) -> Iterator[Told]:
     for candidate in mappings(body.get("candidates")):
         name, lacks = text(candidate, "name") or "?", texts(candidate.get("blockers"))
         if lacks:
-            yield told(f"  not {name}", "; ".join(lacks), "faint")
+            yield told(f"  not {name}", "; ".join(lacks), "plain" if chosen is None else "faint")
         for refuted in texts(candidate.get("refuted")):
             yield told("  refuted", f"{name}: {refuted}", "bad")
     if plan := text(body, "plan_digest"):
