@@ -13,11 +13,11 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from licet.plain import Plain, canonical
 from licet.record import VERSION, Entry, Record
+from licet.units import show_instant
 
 MAX_LINE = 4 * 2**20  # bytes, newline included; a longer line is no record
 _PLACE = 64 + 20 + 1  # bytes that `prev`, `seq` and the newline take at most
@@ -141,8 +141,7 @@ def log_entry(event: str, **body: Any) -> Entry:
 
 def now() -> str:
     """Wall time in UTC, RFC 3339 with nanoseconds."""
-    seconds, fraction = divmod(time.time_ns(), 10**9)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{fraction:09d}Z"
+    return show_instant(time.time_ns())
 
 
 def mono_ns() -> int:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +23,7 @@ from licet.state import StateDirectory, may_pin, read_state, registered
 
 from licet_audit import seen, segments
 from licet_audit.leaves import Snapshot
+from licet_audit.notes import spelled
 from licet_audit.seen import Seen
 from licet_audit.segments import Damaged
 from licet_audit.tiles import has_root
@@ -82,14 +82,14 @@ def _examine(log_id: str, place: Path | None) -> KnownLog:
     except AuditUnavailable as problem:
         return KnownLog(log_id, str(place) if place else None, "unreadable", problem.message)
     path = place or Path(known.path if known else "")
-    head = known.head if known else None
+    head, at = (known.head, known.signed_at) if known else (None, None)
     bare = KnownLog(
         log_id,
         str(path),
         "unused",
         "nothing is known to have been written to it",
         signed=head.size if head else None,
-        signed_at=_utc(known.signed_at) if known else None,
+        signed_at=None if at is None else spelled(at),
         opened=known.opened if known else None,
         closed=known.closed if known else None,
     )
@@ -139,15 +139,6 @@ def _is_there(path: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     return True
-
-
-def _utc(seconds: int | None) -> str | None:
-    if seconds is None:
-        return None
-    try:
-        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    except (ValueError, OverflowError, OSError):
-        return f"second {seconds} since 1970"
 
 
 def _in_use(state: StateDirectory) -> bool:

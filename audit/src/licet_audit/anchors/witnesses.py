@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from licet.record import Checkpoint
+from licet.units import show_moment
 
 from licet_audit.anchors import NotAnchored
 from licet_audit.anchors.posting import post
@@ -89,7 +89,7 @@ def _cosigned(note: Note, lines: bytes, key: VerifierKey) -> tuple[bytes, str]:
     if found is None or at is None:
         raise NotAnchored(f"its answer holds no cosignature by {key.name}, SHA-256 {key.fingerprint}")
     try:
-        time = f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        time = show_moment(at)
     except (OverflowError, ValueError, OSError):
         raise NotAnchored(f"it cosigned with a time that is none: {at}") from None
     return note.with_signatures([found]).data, time

@@ -5,37 +5,22 @@ Rules this module keeps: an option that the format does not take is an error, ne
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import click
 from licet.errors import UsageError
 
 from licet_audit.cli import options
+from licet_audit.cli.moments import as_moment
 from licet_audit.exports import FORMATS, Export
 
 _FORMATS = "\n".join(f"  {name:<8} {one.summary}" for name, one in FORMATS.items())
 
 
-class _When(click.ParamType[str]):
-    """A day or a moment, as the records spell it; what names no zone is UTC."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """RFC 3339 in UTC with nanoseconds."""
-        try:
-            at = datetime.fromisoformat(value)
-            at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-        except (ValueError, OverflowError):
-            self.fail(f"`{value}` is no time; write `2026-11-30` or `2026-11-30T12:00:00Z`", param, ctx)
-        return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond * 1000:09d}Z"
-
-
 @click.command(epilog="\b\nFormats:\n" + _FORMATS)
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
-@click.option("--since", type=_When(), metavar="TIME", help="Runs that began then or later.")
-@click.option("--until", type=_When(), metavar="TIME", help="Runs that began before then.")
+@click.option("--since", callback=as_moment, metavar="TIME", help="Runs that began then or later.")
+@click.option("--until", callback=as_moment, metavar="TIME", help="Runs that began before then.")
 @click.option(
     "--format",
     "name",
