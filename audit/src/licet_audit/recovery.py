@@ -79,6 +79,19 @@ def announce(state: StateDirectory, instance: str, first_seq: int) -> Writer:
     return writer
 
 
+def is_alive(path: Path) -> bool:
+    """Whether the writer whose file this is lives, and so holds its lock.
+
+    Raises:
+        OSError: the file can't be opened.
+    """
+    descriptor = open_plain(path, os.O_RDONLY)
+    try:
+        return not try_lock(descriptor, shared=True)
+    finally:
+        os.close(descriptor)
+
+
 @contextlib.contextmanager
 def dead_writers(state: StateDirectory) -> Iterator[list[Writer]]:
     """All writers that died, locked; their files go if the body recovers them without an error.

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
 
 from licet import files
 from licet.errors import AuditUnavailable
-from licet.files import open_plain
-from licet.locks import wait_lock
+from licet.locks import lock_file
 from licet.record import Entry, Record
 from licet.state import StateDirectory, failures
 
@@ -35,10 +33,10 @@ def alone(state: StateDirectory) -> Iterator[None]:
     Raises:
         AuditUnavailable: another process has been at it for too long, or what it left can't be finished.
     """
-    with failures(state.path):
-        descriptor = open_plain(state.path / unfinished.LOCK, os.O_RDWR | os.O_CREAT)
-    try:
-        if not wait_lock(descriptor, _PATIENCE):
+    with contextlib.ExitStack() as stack:
+        with failures(state.path):
+            held = stack.enter_context(lock_file(state.path / unfinished.LOCK, _PATIENCE))
+        if not held:
             raise AuditUnavailable(
                 f"another process is erasing, holding or pruning in `{state.path}`",
                 advice="let it come to its end, or answer its question, then do this again",
@@ -47,8 +45,6 @@ def alone(state: StateDirectory) -> Iterator[None]:
             with log_lock(state):
                 unfinished.finish(state)
         yield
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -58,17 +54,15 @@ def log_lock(state: StateDirectory) -> Iterator[None]:
     Raises:
         AuditUnavailable: writers have held the lock for too long.
     """
-    with failures(state.path):
-        descriptor = open_plain(state.path / "log.lock", os.O_RDWR | os.O_CREAT)
-    try:
-        if not wait_lock(descriptor, _PATIENCE):
+    with contextlib.ExitStack() as stack:
+        with failures(state.path):
+            held = stack.enter_context(lock_file(state.path / "log.lock", _PATIENCE))
+        if not held:
             raise AuditUnavailable(
                 f"another process held the lock of `{state.path}` for {_PATIENCE:.0f} s",
                 advice="end the process that hangs, then do this again",
             )
         yield
-    finally:
-        os.close(descriptor)
 
 
 def record(state: StateDirectory, entries: Sequence[Entry]) -> tuple[Record, ...]:

@@ -9,18 +9,16 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 from licet.errors import AuditUnavailable, UsageError
-from licet.files import open_plain
-from licet.locks import try_lock
 from licet.state import StateDirectory, failures
 
 from licet_audit.contents import is_commitment
+from licet_audit.recovery import is_alive
 from licet_audit.retention.choosing import Run
 from licet_audit.retention.holds import Hold, follow
 from licet_audit.retention.unfinished import commitments_of
@@ -142,13 +140,9 @@ def is_writing(state: StateDirectory, run: Run) -> bool:
     path = state.path / "writers" / run.instance
     with failures(path):
         try:
-            descriptor = open_plain(path, os.O_RDWR)
+            return is_alive(path)
         except FileNotFoundError:
             return False
-        try:
-            return not try_lock(descriptor, shared=True)
-        finally:
-            os.close(descriptor)
 
 
 def _taken(found: Survey, line: Line, stretch: Stretch) -> None:
