@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 from licet.plain import Plain, canonical
 from licet.record import VERSION, Entry, Record
 from licet.units import show_instant
@@ -132,6 +133,20 @@ def decode(line: bytes) -> dict[str, Any]:
         if not isinstance(content.get(name), dict):
             raise ValueError(f"its `{name}` is no object")
     return content
+
+
+def log_record(line: bytes) -> Mapping[str, Any] | None:
+    """The content of a line if it is a record that the log makes about itself, told quickly; None if not.
+
+    Raises:
+        ValueError: it might be one, and is no record.
+    """
+    if b'"kind":"log"' not in line:
+        return None
+    content = orjson.loads(line)
+    if not isinstance(content, dict) or not isinstance(content.get("body"), dict):
+        raise ValueError("it is no record")
+    return content if content.get("kind") == "log" else None
 
 
 def log_entry(event: str, **body: Any) -> Entry:

@@ -121,7 +121,7 @@ def unknown_results(segments: Sequence[Segment], dead: Sequence[Writer]) -> list
         return []
     instances = {writer.instance for writer in dead}
     open_runs: dict[str, _OpenRun] = {}
-    for line in lines_from(segments, min(writer.first_seq for writer in dead)):
+    for _, line in lines_from(segments, min(writer.first_seq for writer in dead)):
         try:
             _follow(open_runs, decode(line), instances)
         except (ValueError, KeyError, TypeError, AttributeError):

@@ -151,15 +151,19 @@ def record_of(segment: Segment, line: Line) -> Record:
         ) from None
 
 
-def lines_from(segments: Sequence[Segment], seq: int) -> Iterator[bytes]:
-    """The whole lines of an intact log from record `seq` on."""
+def lines_from(segments: Sequence[Segment], seq: int) -> Iterator[tuple[int, bytes]]:
+    """The whole lines of an intact log from record `seq` on, each with the number of its record.
+
+    Raises:
+        OSError: a segment can't be read.
+    """
     following = [segment.first for segment in segments[1:]]
     for segment, end in zip(segments, [*following, None], strict=False):
         if end is not None and end <= seq:
             continue
         for number, line in enumerate(lines(segment), segment.first):
             if number >= seq and line.complete:
-                yield line.data
+                yield number, line.data
 
 
 def grown_head(descriptor: int, segment: Segment, size: int, head: Head) -> Head | None:

@@ -139,7 +139,7 @@ class LogHashes:
             if level > 0:
                 return tree.node(self.hash_at(level - 1, 2 * index), self.hash_at(level - 1, 2 * index + 1))
             held = self._leaves(number)
-        return _root([held[at : at + HASH] for at in range(start, stop, HASH)])
+        return tree.full_root([held[at : at + HASH] for at in range(start, stop, HASH)])
 
     def _read(self, level: int, number: int) -> bytes:
         try:
@@ -223,7 +223,7 @@ class GrowingTree:
             self._edge[level] = []
             tile = Tile(level, (self.size >> HEIGHT * (level + 1)) - 1)
             self._full[tile] = b"".join(hashes)
-            self._add(level + 1, [_root(hashes)])
+            self._add(level + 1, [tree.full_root(hashes)])
 
     def _subtrees(self) -> Iterator[bytes]:
         """The roots of the complete subtrees that make up the tree, the largest first."""
@@ -231,7 +231,7 @@ class GrowingTree:
             start = 0
             for height in reversed(range(HEIGHT)):
                 if len(hashes) >> height & 1:
-                    yield _root(hashes[start : start + (1 << height)])
+                    yield tree.full_root(hashes[start : start + (1 << height)])
                     start += 1 << height
 
 
@@ -281,13 +281,6 @@ def _is_there(state: StateDirectory, tile: Tile) -> bool:
         return tile.path(state).lstat().st_size == tile.width * HASH
     except FileNotFoundError:
         return False
-
-
-def _root(hashes: Sequence[bytes]) -> bytes:
-    """The root over a power of two of hashes."""
-    while len(hashes) > 1:
-        hashes = [tree.node(*pair) for pair in zip(hashes[::2], hashes[1::2], strict=True)]
-    return hashes[0]
 
 
 def _partial_widths(state: StateDirectory, level: int, number: int) -> Iterator[int]:

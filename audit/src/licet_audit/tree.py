@@ -28,6 +28,13 @@ def node(left: bytes, right: bytes) -> bytes:
     return hashlib.sha256(b"\x01" + left + right).digest()
 
 
+def full_root(hashes: Sequence[bytes]) -> bytes:
+    """The root over hashes of one level, whose number is a power of two."""
+    while len(hashes) > 1:
+        hashes = [node(left, right) for left, right in zip(hashes[::2], hashes[1::2], strict=True)]
+    return hashes[0]
+
+
 class Hashes(Protocol):
     """Where the hashes of complete subtrees are found."""
 

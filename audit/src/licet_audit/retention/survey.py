@@ -4,7 +4,7 @@ Rules this module keeps:
 
 - the log is only read, and all that it says is taken from records, never from files beside them;
 - a line that is no record ends the pass: nothing is removed on the word of a damaged log;
-- a name in a record that is no commitment leads to no file; such records are counted, `verify` tells more.
+- a name in a record that is no commitment leads to no file; `verify` tells of such records.
 """
 
 from __future__ import annotations
@@ -39,13 +39,12 @@ class Stretch:
 
 @dataclass(slots=True)
 class Survey:
-    """What a log holds; `strays` counts records that name something else than commitments."""
+    """What a log holds."""
 
     runs: dict[str, Run] = field(default_factory=dict)
     holds: dict[str, Hold] = field(default_factory=dict)
     erased: set[str] = field(default_factory=set)
     stretches: list[Stretch] = field(default_factory=list)
-    strays: int = 0
 
     @property
     def size(self) -> int:
@@ -94,13 +93,7 @@ class Survey:
             _describe(run, content["body"])
         elif content["kind"] == "result":
             run.finished = True
-        if kept := content.get("kept"):
-            self._take_kept(run, seq, kept)
-
-    def _take_kept(self, run: Run, seq: int, kept: Mapping[str, Any]) -> None:
-        good = {name: one for name, one in kept.items() if is_commitment(one)}
-        self.strays += len(good) < len(kept)
-        if good:
+        if good := {name: one for name, one in content.get("kept", {}).items() if is_commitment(one)}:
             run.kept.append((seq, good))
 
     def _take_event(self, seq: int, time: str, content: Mapping[str, Any]) -> None:

@@ -16,13 +16,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
 from licet.errors import reason_of
 from licet.files import read_plain, sync_directory
 from licet.locks import lock_file
 from licet.state import StateDirectory
 
 from licet_audit import contents, segments
+from licet_audit.chain import log_record
 
 LOCK = "removal.lock"  # held by who removes
 
@@ -76,12 +76,9 @@ def finish(state: StateDirectory) -> None:
     """
     text = read_plain(mark(state), _DIGITS + 1).strip()
     since = int(text) if text.isdigit() else 0
-    for line in segments.lines_from(segments.listing(state), since):
-        if b'"kind":"log"' not in line:
-            continue
+    for _, line in segments.lines_from(segments.listing(state), since):
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):  # for `verify` to tell
-            content = orjson.loads(line)
-            if content["kind"] == "log":
+            if (content := log_record(line)) is not None:
                 remove(state, content["body"])
     unmark(state)
 
