@@ -4,7 +4,7 @@ Rules this module keeps:
 
 - one removal at a time in a log: who holds `removal.lock` may remove, and may set or release holds;
 - a record that says what goes is durable before anything does;
-- what is under way is marked, so that it is finished whenever its process dies (see `unfinished`);
+- what is under way is marked, so that it is finished whenever its process dies (see `removals`);
 - segments are removed under the lock of the log.
 """
 
@@ -20,8 +20,8 @@ from licet.locks import lock_file
 from licet.record import Entry, Record
 from licet.state import StateDirectory, failures
 
+from licet_audit import removals
 from licet_audit.log import DurableLog
-from licet_audit.retention import unfinished
 
 _PATIENCE = 30.0  # seconds that another removal may take
 
@@ -35,15 +35,15 @@ def alone(state: StateDirectory) -> Iterator[None]:
     """
     with contextlib.ExitStack() as stack:
         with failures(state.path):
-            held = stack.enter_context(lock_file(state.path / unfinished.LOCK, _PATIENCE))
+            held = stack.enter_context(lock_file(state.path / removals.LOCK, _PATIENCE))
         if not held:
             raise AuditUnavailable(
                 f"another process is erasing, holding or pruning in `{state.path}`",
                 advice="let it come to its end, or answer its question, then do this again",
             )
-        if unfinished.mark(state).exists():
+        if removals.mark(state).exists():
             with log_lock(state):
-                unfinished.finish(state)
+                removals.finish(state)
         yield
 
 
@@ -89,14 +89,14 @@ def carry_out(state: StateDirectory, entries: Sequence[Entry], *, size: int) -> 
         AuditUnavailable: nothing is recorded, so nothing is gone; or all is recorded, and not all is gone.
     """
     with failures(state.path):
-        files.replace(unfinished.mark(state), b"%020d\n" % size)
+        files.replace(removals.mark(state), b"%020d\n" % size)
     records = record(state, entries)
     try:
         prunes = any(entry.body.get("event") == "pruned" for entry in entries)
         with log_lock(state) if prunes else contextlib.nullcontext(), failures(state.path):
             for one in records:
-                unfinished.remove(state, one.entry.body)
-            unfinished.unmark(state)
+                removals.remove(state, one.entry.body)
+            removals.unmark(state)
     except AuditUnavailable as problem:
         raise AuditUnavailable(
             f"the removal is recorded (#{records[-1].seq}), but not all of it is gone: {problem.message}",

@@ -19,9 +19,9 @@ from licet.state import StateDirectory, failures
 
 from licet_audit.contents import is_commitment
 from licet_audit.recovery import is_alive
+from licet_audit.removals import commitments_of
 from licet_audit.retention.choosing import Run
 from licet_audit.retention.holds import Hold, follow
-from licet_audit.retention.unfinished import commitments_of
 from licet_audit.segments import Line, Segment, lines, listing
 
 Hear = Callable[[], None]
