@@ -9,9 +9,9 @@ A state directory holds:
 - `quarantine/`: ends of lines that a dying writer left, as they were;
 - `checkpoint`, `checkpoints/<records>`, `log.vkey`: what is signed, and the public key to check that with;
 - `tile/<level>/<number>`: the Merkle tree over the records; `tree.lock` is locked while it grows;
-- `anchors/<records>/<kind>-<name>`: what those answered who saw a checkpoint; `anchor.lock` while they are asked;
+- `anchors/<records>/<kind>-<name>`: answers of who saw a checkpoint; `anchor.lock` while they are asked;
 - `content/<two digits>/<commitment>`: content that is kept beside the log, with its salt;
 - `removal.lock`, `removal.begun`: locked, and there, while content is erased or segments are pruned.
 
-The key that signs, and the newest checkpoint that was seen of each log, are in the user's own state directory.
+The key that signs, and the newest checkpoint that was seen, are in the user's own state directory.
 """

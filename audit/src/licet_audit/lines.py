@@ -11,7 +11,7 @@ from licet.state import StateDirectory, failures
 
 from licet_audit.chain import decode
 from licet_audit.exports import Export, put_lines
-from licet_audit.segments import lines_from, listing
+from licet_audit.segments import lines_from, snapshot
 from licet_audit.selection import Picker, Selection
 
 
@@ -40,7 +40,7 @@ def chosen(state: StateDirectory, selection: Selection) -> Iterator[tuple[int, b
     """
     picker = Picker(selection)
     with failures(state.path), Steps("records read") as steps:
-        for seq, line in lines_from(listing(state), 0):
+        for seq, line in lines_from(snapshot(state), 0):
             steps.step()
             record = read(seq, line)
             if picker.takes(record.entry.run_id, record.entry.time):

@@ -198,7 +198,7 @@ class GrowingTree:
 
     def root(self) -> bytes:
         """The root over all leaves."""
-        return tree.Frontier(self.size, list(self._subtrees())).root()
+        return tree.fold(list(self._subtrees()))
 
     def tiles(self) -> dict[Tile, bytes]:
         """What is to be written: tiles that became full since this was last asked, and what grew above."""
@@ -252,16 +252,6 @@ def has_root(state: StateDirectory, snapshot: Snapshot, size: int, root: bytes) 
     grown = GrowingTree()
     grown.extend(snapshot.leaves(0, size))
     return grown.root() == root
-
-
-def complete(state: StateDirectory, size: int) -> bool:
-    """Whether all full tiles of a tree of `size` leaves are there, by their names and sizes.
-
-    Leaves before the last multiple of 256 then need no line: their segments may go.
-    """
-    return all(
-        _is_there(state, Tile(level, number)) for level, count in _full(size) for number in range(count)
-    )
 
 
 def ends_complete(state: StateDirectory, size: int) -> bool:

@@ -63,7 +63,7 @@ def in_force(state: StateDirectory, hear: Hear = lambda: None) -> list[Hold]:
     """
     found: dict[str, Hold] = {}
     with failures(state.path):
-        for seq, line in segments.lines_from(segments.listing(state), 0):
+        for seq, line in segments.lines_from(segments.snapshot(state), 0):
             hear()
             try:
                 if (content := log_record(line)) is not None:

@@ -22,7 +22,7 @@ from licet_audit.recovery import is_alive
 from licet_audit.removals import commitments_of
 from licet_audit.retention.choosing import Run
 from licet_audit.retention.holds import Hold, follow
-from licet_audit.segments import Line, Segment, lines, listing
+from licet_audit.segments import Line, Segment, lines, snapshot
 
 Hear = Callable[[], None]
 _BEGIN_RUNS = ("request", "probe")  # what the first record of a run is, if it is there
@@ -112,7 +112,7 @@ def survey(state: StateDirectory, hear: Hear = lambda: None) -> Survey:
     """
     found = Survey()
     with failures(state.path):
-        for segment in listing(state):
+        for segment in snapshot(state):
             stretch = Stretch(segment, segment.first - 1)
             found.stretches.append(stretch)
             for line in lines(segment):
