@@ -16,8 +16,7 @@ from licet.cli.app import execute
 from licet.errors import UsageError
 from licet.record import Entry
 from licet.state import StateDirectory
-from licet_audit.cli import csvtext
-from licet_audit.cli.moments import moment
+from licet_audit.cli import csvtext, filters
 
 NOW = datetime(2026, 11, 30, 17, 0, tzinfo=UTC)
 Make = Callable[..., Entry]
@@ -61,13 +60,13 @@ def test_cells(value: object, expected: str) -> None:
     ],
 )
 def test_times(text: str, expected: str) -> None:
-    assert moment(text, NOW, "since") == expected
+    assert filters.moment(text, NOW, "since") == expected
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2h30", "99999999d", "-2h", "2026-13-01", "5", "\ud800"])
 def test_what_is_no_time_is_an_error(text: str) -> None:
     with pytest.raises(UsageError, match="is no time"):
-        moment(text, NOW, "since")
+        filters.moment(text, NOW, "since")
 
 
 @pytest.fixture

@@ -132,6 +132,7 @@ def test_a_checkpoint_continues_one_that_was_handed_over_before(
         (["export", "-o", "a.py"], "`a.py` exists already"),
         (["export", "-o", "nowhere/b"], "`nowhere/b` can't be written: no such file or directory"),
         (["export", "--since", "yesterday"], "`--since yesterday` is no time"),
+        (["export", "--since", "1h", "--until", "2h"], "`--until` is not later than `--since`"),
         (["export", "--format", "jsonl", "--content"], "the format `jsonl` takes no `--content`"),
         (["export", "NOBODY", "-o", "b"], "no run in this log has an id that starts with `NOBODY`"),
         (["export", "--since", "2999-01-01", "-o", "b"], "no signed record is selected"),

@@ -10,8 +10,7 @@ from typing import Any
 import click
 from licet.errors import UsageError
 
-from licet_audit.cli import options
-from licet_audit.cli.moments import as_moment
+from licet_audit.cli import filters, options
 from licet_audit.exports import FORMATS, Export
 
 _FORMATS = "\n".join(f"  {name:<8} {one.summary}" for name, one in FORMATS.items())
@@ -19,8 +18,13 @@ _FORMATS = "\n".join(f"  {name:<8} {one.summary}" for name, one in FORMATS.items
 
 @click.command(epilog="\b\nFormats:\n" + _FORMATS)
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
-@click.option("--since", callback=as_moment, metavar="TIME", help="Runs that began then or later.")
-@click.option("--until", callback=as_moment, metavar="TIME", help="Runs that began before then.")
+@click.option(
+    "--since",
+    metavar="TIME",
+    callback=filters.as_moment,
+    help="Runs that began then or later: a date, a time (UTC), or an age such as 2h or 7d.",
+)
+@click.option("--until", metavar="TIME", callback=filters.as_moment, help="Runs that began before then.")
 @click.option(
     "--format",
     "name",
@@ -77,6 +81,7 @@ def export(
     from licet_audit.cli.readers import reader_of
     from licet_audit.selection import select
 
+    filters.check_period(since, until)
     chosen = FORMATS[name]
     given = {key: value for key, value in others.items() if key in chosen.takes}
     for key in others.keys() - given.keys():

@@ -3,26 +3,27 @@
 Rules this module keeps:
 
 - a word of a closed list that is no word of it is an error, with the nearest one; a name that no run of the
-  log has is none, since nothing was found is an answer, but the nearest one is told.
+  log has is none, since nothing was found is an answer, but the nearest one is told;
+- times are UTC unless they say otherwise.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from licet.errors import UsageError
 from licet.output import bounded
 
-from licet_audit.cli.moments import moment
-
 if TYPE_CHECKING:
     from licet_audit.index import Field, Index, Wanted
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_AGO = re.compile(r"\d{1,9}(?:\.\d{1,3})?(?:s|m|min|h|d)", re.ASCII)
 _DECISIONS = ("allow", "ask", "deny", "probe")
 _SHOWN = 200  # characters of what was given
 _OPTIONS = (
@@ -66,9 +67,18 @@ def wanted(given: dict[str, str | None], now: datetime) -> Wanted:
     for name in ("since", "until"):
         text = values[name]
         values[name] = None if text is None else moment(text, now, name)
-    if values["since"] and values["until"] and values["since"] >= values["until"]:
-        raise UsageError("`--until` is not later than `--since`, so that no run can be between them")
+    check_period(values["since"], values["until"])
     return Wanted(**values)  # type: ignore[arg-type]
+
+
+def check_period(since: str | None, until: str | None) -> None:
+    """Refuse a period that nothing can be in; both are as `moment` spells them.
+
+    Raises:
+        UsageError: so it is.
+    """
+    if since and until and since >= until:
+        raise UsageError("`--until` is not later than `--since`, so that no run can be between them")
 
 
 def check_words(asked: Wanted, index: Index) -> None:
@@ -98,6 +108,43 @@ def unknown_names(asked: Wanted, index: Index) -> Iterable[str]:
             known = index.names(field)
             advice = f"; {nearest(name, known[:1000])}" if known else f"; no run has any {field}"
             yield f"no run in this log has the {field} `{bounded(name, _SHOWN)}`{advice}"
+
+
+def moment(text: str, now: datetime, name: str) -> str:
+    """A time as records spell it, from a date, a time, or an age.
+
+    Raises:
+        UsageError: it is none of them.
+    """
+    shown = bounded(text, _SHOWN)
+    try:
+        if _AGO.fullmatch(text):
+            from licet.units import duration
+
+            found = now - timedelta(seconds=duration(text))
+        else:
+            found = datetime.fromisoformat(text)
+        found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"`--{name} {shown}` is no time",
+            advice="give a date (2026-11-30), a time in UTC (2026-11-30T17:00), or an age (2h, 7d)",
+        ) from None
+    return f"{found:%Y-%m-%dT%H:%M:%S}.{found.microsecond:06d}000Z" if found.year > 999 else "0"
+
+
+def as_moment(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Read the value of an option that is a time; spell it as records do.
+
+    Raises:
+        UsageError: it is none, or no time that a record could have.
+    """
+    if value is None:
+        return None
+    found = moment(value, datetime.now(UTC), str(parameter.name))
+    if len(found) == 1:
+        raise UsageError(f"`--{parameter.name}` is before any record", advice="give a time that records have")
+    return found
 
 
 def _check(name: str, given: str | None, known: Iterable[str]) -> None:

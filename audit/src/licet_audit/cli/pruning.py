@@ -10,7 +10,6 @@ import click
 from licet.errors import AuditUnavailable, UsageError
 
 from licet_audit.cli import asking, options
-from licet_audit.cli.moments import BEFORE_ALL, ago
 from licet_audit.cli.steps import counted
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def prune(
     Exit codes: 0 pruned, or nothing is old enough · 1 on hold · 2 usage · 7 not possible
     """
     age = _age(keep, short)
-    before = _before(age)
+    before = _spelled(time.time() - age)
     if dry_run:
         found, plan, _ = _look(asking.log_to_read(state, policy), before)
         _tell(plan, None, before, as_json=as_json)
@@ -104,11 +103,11 @@ def _reason(keep: str, short: str | None, reason: str | None) -> str:
     return "; ".join(parts)
 
 
-def _before(age: float) -> str:
+def _spelled(seconds: float) -> str:
     try:
-        return ago(age, datetime.fromtimestamp(time.time(), UTC))
-    except OverflowError:
-        return BEFORE_ALL
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.000000000Z"
+    except (ValueError, OverflowError, OSError):
+        return ""  # before all records
 
 
 def _sign(state: StateDirectory) -> None:

@@ -42,7 +42,7 @@ def alone(state: StateDirectory) -> Iterator[None]:
                 advice="let it come to its end, or answer its question, then do this again",
             )
         if removals.mark(state).exists():
-            with log_lock(state):
+            with log_lock(state), failures(state.path):
                 removals.finish(state)
         yield
 

@@ -195,7 +195,10 @@ def _roots(first: int, leaves: list[bytes]) -> dict[int, bytes]:
     """The roots of the tiles that are whole in leaves that begin with number `first`."""
     start, roots = -first % WIDTH, {}
     for at in range(start, len(leaves) - WIDTH + 1, WIDTH):
-        roots[(first + at) // WIDTH] = tree.full_root(leaves[at : at + WIDTH])
+        hashes = leaves[at : at + WIDTH]
+        while len(hashes) > 1:
+            hashes = [tree.node(left, right) for left, right in zip(hashes[::2], hashes[1::2], strict=True)]
+        roots[(first + at) // WIDTH] = hashes[0]
     return roots
 
 
