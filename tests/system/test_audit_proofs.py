@@ -53,8 +53,8 @@ def test_a_record_is_proved_to_somebody_who_has_only_the_key(
     elsewhere(monkeypatch, tmp_path)
     unknown = licet("audit", "prove", "--check", "two.tlog-proof")
     assert unknown.code == 4
-    assert "! unverifiable" in unknown.err
-    assert "get the key from the log's owner, and give it as `--key`" in unknown.err
+    assert "! unverifiable" in unknown.out
+    assert "get the key from the log's owner, and give it as `--key`" in unknown.out
     found = licet("audit", "prove", "--check", "two.tlog-proof", "--key", str(log / "log.vkey"), "--json")
     assert found.code == 0
     assert found.json["status"] == "proven"
@@ -65,7 +65,7 @@ def test_a_record_is_proved_to_somebody_who_has_only_the_key(
     (tmp_path / "bad").write_text(proof.replace("index 2", "index 1"))
     bad = licet("audit", "prove", "--check", "bad", "--key", key)
     assert bad.code == 1
-    assert "the hashes do not lead to the root of its checkpoint" in bad.err
+    assert "the hashes do not lead to the root of its checkpoint" in bad.out
 
 
 def test_a_bare_proof_needs_its_record(log: Path, tmp_path: Path) -> None:
@@ -131,7 +131,8 @@ def test_a_checkpoint_continues_one_that_was_handed_over_before(
         (["export"], "a bundle needs a place"),
         (["export", "-o", "a.py"], "`a.py` exists already"),
         (["export", "-o", "nowhere/b"], "`nowhere/b` can't be written: no such file or directory"),
-        (["export", "--since", "yesterday"], "`yesterday` is no time; write `2026-11-30`"),
+        (["export", "--since", "yesterday"], "`--since yesterday` is no time"),
+        (["export", "--since", "1h", "--until", "2h"], "`--until` is not later than `--since`"),
         (["export", "--format", "jsonl", "--content"], "the format `jsonl` takes no `--content`"),
         (["export", "NOBODY", "-o", "b"], "no run in this log has an id that starts with `NOBODY`"),
         (["export", "--since", "2999-01-01", "-o", "b"], "no signed record is selected"),

@@ -10,7 +10,6 @@ Rules this module keeps:
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from array import array
 from collections.abc import Iterator
@@ -29,13 +28,12 @@ from licet_audit.anchors import receipts
 from licet_audit.exports import Export
 from licet_audit.lines import chosen
 from licet_audit.notes import InvalidNote, VerifierKey
-from licet_audit.outputs import Folder, new_folder
+from licet_audit.outputs import Folder, new_folder, refuse_inside
 from licet_audit.prover import Prover
 
 FORMAT = "licet/bundle@v1"
 _SPOOLED = 16 * 2**20  # bytes of records that are gathered in memory
 _MOST_CONTENT = 1 << 30  # bytes; no limit of a run lets more be kept
-_COMMITMENT = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 @dataclass
@@ -77,6 +75,7 @@ def write(export: Export) -> int:
     output: str | None = export.options["output"]
     if output is None:
         raise UsageError("a bundle needs a place", advice="name it: `-o DIRECTORY` or `-o FILE.zip`")
+    refuse_inside(export.reader.state.path, Path(output))
     with tempfile.SpooledTemporaryFile(_SPOOLED) as file:
         gathered, newer, prover = _gather(export, file)
         with new_folder(Path(output)) as folder:
@@ -89,11 +88,25 @@ def write(export: Export) -> int:
         rows.append(("left out", f"{newer} that are newer than the newest checkpoint"))
     rows += [
         ("anchors", str(manifest["anchors"]) if manifest["anchors"] else "none: nobody outside has seen it"),
-        ("content", f"{len(manifest['content'])} of {manifest['commitments']} pieces"),
-        ("check it", f"python3 {output}/verify.py --key KEY" if not output.endswith(".zip") else "unpack it"),
+        ("content", _content(manifest, asked=export.options["content"])),
+        ("check it", _advice(output)),
     ]
     show_card(Card("good", "written", output, rows))
     return 0
+
+
+def _content(manifest: dict[str, Any], *, asked: bool) -> str:
+    if not manifest["commitments"]:
+        return "none: these records commit to none"
+    if not asked:
+        return f"left out; `--content` adds what is kept of {manifest['commitments']} pieces"
+    return f"{len(manifest['content'])} of {manifest['commitments']} pieces; the others are not kept any more"
+
+
+def _advice(output: str) -> str:
+    """How whoever gets the bundle checks it; the key has to come another way."""
+    script = "unpack it, python3 verify.py" if output.endswith(".zip") else f"python3 {output}/verify.py"
+    return f"{script} --key KEY; KEY is the log's public key, told by another way than the bundle"
 
 
 def _gather(export: Export, file: IO[bytes]) -> tuple[_Gathered, int, Prover]:
@@ -157,7 +170,7 @@ def _put_anchors(folder: Folder, state: StateDirectory, prover: Prover) -> int:
 
 
 def _put_content(folder: Folder, state: StateDirectory, gathered: _Gathered) -> Iterator[str]:
-    for committed in sorted(filter(_COMMITMENT.fullmatch, gathered.commitments)):
+    for committed in sorted(filter(contents.is_commitment, gathered.commitments)):
         path = contents.path_of(state, committed)
         with failures(path):
             try:
