@@ -12,7 +12,7 @@ from licet.files import open_plain
 from licet_audit.chain import MAX_LINE
 from licet_audit.segments import Segment
 
-PART = 2**20
+PART = 2 * 2**20
 """How many bytes a part should have; it is as much longer as its last line needs."""
 MAX_PART = PART + 2 * MAX_LINE
 _WINDOW = 64 * 1024

@@ -10,6 +10,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 
 from licet.state import StateDirectory
@@ -25,7 +26,7 @@ from licet_audit.verification.workers import Log, scanned
 
 
 class Reading:
-    """Shows the files of a log to a judge; `hear` is told how many parts there are, and of each that is done."""
+    """Shows the files of a log to a judge; `hear` is told how many parts there are, and when one is done."""
 
     def __init__(
         self,
@@ -63,13 +64,14 @@ class Reading:
             partial(contents.state_of, self._state),
         )
         begun = -1
-        answers = scanned([part for _, part in owned], Log(self._state, as_signed), self._workers)
-        for (segment, _), (part, found) in zip(owned, answers, strict=True):
-            begun = self._begin(begun, segment, judge)
-            if found is None or not judge.accept(found):
-                for line in lines(segment.resized(part.stop), part.start):
-                    judge.check(line)
-            self._hear(None)
+        log = Log(self._state, as_signed)
+        with closing(scanned([part for _, part in owned], log, self._workers)) as answers:
+            for (segment, _), (part, found) in zip(owned, answers, strict=True):
+                begun = self._begin(begun, segment, judge)
+                if found is None or not judge.accept(found):
+                    for line in lines(segment.resized(part.stop), part.start):
+                        judge.check(line)
+                self._hear(None)
         self._begin(begun, None, judge)
         judge.finish()
         return judge

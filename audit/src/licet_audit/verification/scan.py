@@ -4,23 +4,21 @@ Rules this module keeps:
 
 - it accepts nothing that judging line by line would find anything in, and says nothing about the rest: what
   is in doubt is judged there, with all its words;
-- a line is beyond doubt if its content spelled again is the line, without floats, with integers of 53 bits,
-  ASCII keys and at most `MAX_DEPTH` levels, and its fields, number, log and link are what they should be;
+- a line is beyond doubt if its fields, number, log and link are what they should be, and its content spelled
+  again is the line, without floats, with integers of 53 bits, ASCII keys and at most `MAX_DEPTH` levels;
+- only lines that are to be those that were signed are not spelled again, and then the answer says so;
 - it knows the part alone: that the first number and the first link fit is for whoever knows what was before.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import orjson
-from licet.files import open_plain
 from licet.plain import MAX_DEPTH, canonical
 from licet.record import VERSION
 
@@ -65,10 +63,10 @@ class Doubt(Exception):
     """A line that has to be judged by itself."""
 
 
-def accepted(data: bytes | None, log: str, state_of: StateOf, signed: int = 0) -> Accepted | None:
+def accepted(data: bytes | None, log: str, state_of: StateOf, as_signed: int = 0) -> Accepted | None:
     """Accept the lines of a part of the log called `log`; None where one of them is in doubt.
 
-    The first `signed` records are taken as they were signed: whoever calls this makes sure that they were.
+    A part of the first `as_signed` records is not spelled again: whoever calls this compares its root.
     """
     if not data or not data.endswith(b"\n"):
         return None
@@ -76,7 +74,7 @@ def accepted(data: bytes | None, log: str, state_of: StateOf, signed: int = 0) -
     lines.pop()
     try:
         found = _scan(_fields(data), lines, log, state_of)
-        if found.first + found.count > signed:
+        if found.first + found.count > as_signed:
             _require_spelling(data, lines)
             found.spelled = found.count
     except (ValueError, TypeError, KeyError, RecursionError, Doubt):
@@ -90,6 +88,8 @@ def _scan(records: list[Fields], lines: list[bytes], log: str, state_of: StateOf
     Raises:
         Doubt, ValueError, TypeError, KeyError: one of them is in doubt.
     """
+    if len(records) != len(lines) or max(map(len, lines)) >= MAX_LINE:
+        raise Doubt
     found = Accepted(records[0].seq, records[0].prev, len(lines))
     leaves = [sha256(b"\x00" + line).digest() for line in lines]
     found.leaf, found.leaves = leaves[-1].hex(), b"".join(leaves)
@@ -143,7 +143,7 @@ def _require_spelling(data: bytes, lines: list[bytes]) -> None:
     """
     for line, closer in zip(lines, _doubtful(data, lines), strict=True):
         content = _content(line)
-        if orjson.dumps(content, None, _SPELLING) != line or len(line) >= MAX_LINE:
+        if orjson.dumps(content, None, _SPELLING) != line:
             raise Doubt
         if closer:
             canonical(content)

@@ -18,7 +18,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -32,7 +32,7 @@ from licet_audit import contents
 from licet_audit.verification.parts import Part, read
 from licet_audit.verification.scan import Accepted, accepted
 
-WORTHWHILE = 16
+WORTHWHILE = 32
 """Parts from which on further processes are worth their start."""
 _AHEAD = 3  # parts that a process has to do at a time
 _KEPT = 64  # answers that wait for one before them
@@ -61,8 +61,13 @@ def scan(part: Part, log: Log) -> Accepted | None:
         return None  # judging it line by line says why
 
 
-def scanned(parts: Sequence[Part], log: Log, workers: int = 1) -> Iterator[tuple[Part, Accepted | None]]:
-    """Scan all parts in order; where there are many, `workers` processes do, this one included."""
+def scanned(
+    parts: Sequence[Part], log: Log, workers: int = 1
+) -> Generator[tuple[Part, Accepted | None], None, None]:
+    """Scan all parts in order; where there are many, `workers` processes do, this one included.
+
+    Whoever may stop halfway closes it, which ends the processes.
+    """
     crew = _Crew(parts, log, workers - 1 if len(parts) >= WORTHWHILE and sys.executable else 0)
     try:
         for number, part in enumerate(parts):
