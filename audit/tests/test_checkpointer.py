@@ -22,8 +22,8 @@ from licet_audit.leaves import Snapshot
 from licet_audit.notes import Head, Note
 from licet_audit.reader import LogReader
 from licet_audit.segments import listing
-from licet_audit.tiles import GrowingTree, LogHashes, Tile, complete, read_tile
-from slow_tree import slow_path, slow_root
+from licet_audit.tiles import GrowingTree, LogHashes, Tile, read_tile
+from slow_tree import complete, slow_path, slow_root
 
 Append = Callable[..., list[Record]]
 Make = Callable[..., Entry]

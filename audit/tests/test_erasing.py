@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from kept import Trail
 from licet.record import Kept
 from licet.state import StateDirectory, user_state
-from licet_audit import contents
+from licet_audit import contents, removals
 from licet_audit.identity import account
 from licet_audit.reader import LogReader
-from licet_audit.retention import removal, unfinished
+from licet_audit.retention import removal
 from licet_audit.retention.choosing import Choice, Run, choice_of
 
 WHY = ("--reason", "request 17 of Ada", "--yes")
@@ -199,17 +199,17 @@ def _die_at(moment: str) -> None:
     if moment == "marked":
         removal.record = die  # type: ignore[assignment]
     elif moment == "recorded":
-        unfinished.remove = die  # type: ignore[assignment]
+        removals.remove = die  # type: ignore[assignment]
     else:
-        whole = unfinished.remove
+        whole = removals.remove
 
         def half(state: StateDirectory, body: Any) -> None:
-            first = unfinished.commitments_of(body)[0]
+            first = removals.commitments_of(body)[0]
             contents.delete(state, [first])
             die()
             whole(state, body)
 
-        unfinished.remove = half
+        removals.remove = half
 
 
 def test_a_finish_that_fails_keeps_nobody_from_running(

@@ -173,11 +173,12 @@ def test_whatever_records_hold_the_events_are_valid(made: list[tuple[str, Any, d
 
 
 def export(state: StateDirectory, output: Path | None) -> tuple[int, str]:
-    out = io.StringIO()
+    out = io.TextIOWrapper(io.BytesIO())
     with contextlib.redirect_stdout(out):
         options = {"output": None if output is None else str(output)}
         code = write(Export(LogReader(state), Selection(), options))
-    return code, out.getvalue()
+    out.seek(0)
+    return code, out.read()
 
 
 def test_a_tampered_log_is_the_first_event(
@@ -196,7 +197,7 @@ def test_a_tampered_log_is_the_first_event(
     assert (found[0]["class_uid"], found[0]["severity"]) == (2004, "Critical")
 
 
-def test_no_file_is_replaced_and_none_passes_for_a_segment(
+def test_no_file_is_replaced_and_none_lies_beside_the_segments(
     state: StateDirectory, append: Callable[..., list[Record]], tmp_path: Path
 ) -> None:
     append([step("request", **REQUEST)])

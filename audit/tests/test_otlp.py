@@ -441,6 +441,6 @@ def test_a_selection_can_not_be_sent(state: StateDirectory, filled: list[Record]
 def test_without_the_extra_there_is_advice(
     state: StateDirectory, filled: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "httpx", None)
+    monkeypatch.setitem(sys.modules, "urllib3", None)
     code, said, _ = export(state, "http://127.0.0.1:1")
     assert (code, said["error"]["advice"]) == (2, "pip install 'licet-audit[otlp]'")

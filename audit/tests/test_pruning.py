@@ -11,12 +11,12 @@ import pytest
 from kept import Trail
 from licet.record import Entry
 from licet.state import StateDirectory
-from licet_audit import contents, seen
+from licet_audit import contents, removals, seen
 from licet_audit.chain import now
 from licet_audit.leaves import Snapshot
 from licet_audit.notes import Head, Note
 from licet_audit.reader import LogReader
-from licet_audit.retention import removal, unfinished
+from licet_audit.retention import removal
 from licet_audit.segments import listing
 from licet_audit.tiles import LogHashes, Tile
 from licet_audit.tree import inclusion, root, root_from_inclusion
@@ -90,7 +90,7 @@ def test_content_that_only_they_name_goes_with_them(trail: Trail) -> None:
     trail("prune", *KEEP)
     assert [trail.states(f"R{number}") for number in (1, 2, 4)] == [{"missing"}, {"missing"}, {"intact"}]
     assert list(contents.stored(trail.state)) != []
-    erased = {one for r in trail.records("erased") for one in unfinished.commitments_of(r.entry.body)}
+    erased = {one for r in trail.records("erased") for one in removals.commitments_of(r.entry.body)}
     assert trail.committed["R1"]["code"] in erased
     assert trail.committed["R4"]["code"] not in erased
 
@@ -203,7 +203,7 @@ def _die_at(moment: str) -> None:
     if moment == "marked":
         removal.record = die  # type: ignore[assignment]
     elif moment == "recorded":
-        unfinished.remove = die  # type: ignore[assignment]
+        removals.remove = die  # type: ignore[assignment]
     else:
         whole = Path.unlink
 

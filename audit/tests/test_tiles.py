@@ -22,12 +22,11 @@ from licet_audit.tiles import (
     GrowingTree,
     LogHashes,
     Tile,
-    complete,
     ends_complete,
     read_tile,
     write_tiles,
 )
-from slow_tree import slow_root, some_leaves
+from slow_tree import complete, slow_root, some_leaves
 
 Lay = Callable[..., tuple[Snapshot, list[bytes]]]
 

@@ -6,21 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from licet_audit import tree
-from slow_tree import slow_path, slow_proof, slow_root, some_leaves
-
-
-class Leaves:
-    """Hashes that are computed from all leaves whenever one is asked for."""
-
-    def __init__(self, leaves: list[bytes]) -> None:
-        self._leaves = leaves
-
-    def hash_at(self, level: int, index: int) -> bytes:
-        start = index << level
-        if start + (1 << level) > len(self._leaves):
-            raise LookupError(f"{level}/{index}")
-        return slow_root(self._leaves[start : start + (1 << level)])
-
+from slow_tree import Leaves, slow_path, slow_proof, slow_root, some_leaves
 
 sizes = st.integers(1, 70)
 
@@ -28,19 +14,13 @@ sizes = st.integers(1, 70)
 def test_a_leaf_and_a_node_are_told_apart() -> None:
     assert tree.leaf(b"x") == hashlib.sha256(b"\x00x").digest()
     assert tree.node(b"a", b"b") == hashlib.sha256(b"\x01ab").digest()
-    assert tree.Frontier().root() == tree.EMPTY == hashlib.sha256(b"").digest()
+    assert tree.root(Leaves([]), 0) == tree.EMPTY == hashlib.sha256(b"").digest()
 
 
 @given(st.integers(0, 200))
-def test_the_frontier_has_the_root_of_all_leaves(size: int) -> None:
+def test_the_root_is_that_of_the_rfc(size: int) -> None:
     leaves = some_leaves(size)
-    grown = tree.Frontier()
-    grown.extend(leaves)
-    assert grown.root() == slow_root(leaves) == tree.root(Leaves(leaves), size)
-    resumed = tree.Frontier(grown.size, grown.edge)
-    resumed.append(b"x" * 32)
-    assert resumed.root() == slow_root([*leaves, b"x" * 32])
-    assert tree.Frontier.at(Leaves(leaves), size).edge == grown.edge
+    assert tree.root(Leaves(leaves), size) == slow_root(leaves)
 
 
 @given(st.data())

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from licet_audit import tree
 from licet_audit.notes import COSIGNATURE, Head, InvalidNote, Note, Signer, VerifierKey
+from slow_tree import Leaves, slow_root
 
 # The leaves, roots and inner nodes that tests of Certificate Transparency have used since RFC 6962.
 INPUTS = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"]
@@ -42,20 +43,11 @@ SIGNED = Signer(HEAD.origin, b"s" * 32).sign(HEAD, 1_800_000_000)
 KEY = Signer(HEAD.origin, b"s" * 32).key
 
 
-class Published:
-    """The leaves of those tests."""
-
-    def hash_at(self, level: int, index: int) -> bytes:
-        grown = tree.Frontier()
-        inputs = INPUTS[index << level : index + 1 << level]
-        if len(inputs) < 1 << level:
-            raise LookupError
-        grown.extend(tree.leaf(bytes.fromhex(one)) for one in inputs)
-        return grown.root()
+PUBLISHED = Leaves([tree.leaf(bytes.fromhex(one)) for one in INPUTS])
 
 
 def test_roots_are_the_published_ones() -> None:
-    assert [tree.root(Published(), size).hex() for size in range(9)] == ROOTS
+    assert [tree.root(PUBLISHED, size).hex() for size in range(9)] == ROOTS
 
 
 @pytest.mark.parametrize(
@@ -69,7 +61,7 @@ def test_roots_are_the_published_ones() -> None:
     ],
 )
 def test_inclusion_proofs_are_the_published_ones(index: int, size: int, proof: list[str]) -> None:
-    found = tree.inclusion(Published(), index, size)
+    found = tree.inclusion(PUBLISHED, index, size)
     assert [one.hex() for one in found] == proof
     leaf = tree.leaf(bytes.fromhex(INPUTS[index]))
     assert tree.root_from_inclusion(leaf, index, size, found) == bytes.fromhex(ROOTS[size])
@@ -85,7 +77,7 @@ def test_inclusion_proofs_are_the_published_ones(index: int, size: int, proof: l
     ],
 )
 def test_consistency_proofs_are_the_published_ones(old: int, new: int, proof: list[str]) -> None:
-    found = tree.consistency(Published(), old, new)
+    found = tree.consistency(PUBLISHED, old, new)
     assert [one.hex() for one in found] == proof
     assert tree.is_consistent(old, bytes.fromhex(ROOTS[old]), new, bytes.fromhex(ROOTS[new]), found)
 
@@ -142,24 +134,16 @@ def test_a_cover_proves_exactly_its_leaves(chosen: list[int], size: int, data: s
     leaves = [tree.leaf(b"%d" % number) for number in range(size)]
     indices = sorted(one for one in chosen if one < size)
     known = {one: leaves[one] for one in indices}
-    grown = tree.Frontier()
-    grown.extend(leaves)
-
-    class Leaves:
-        def hash_at(self, level: int, index: int) -> bytes:
-            part = tree.Frontier()
-            part.extend(leaves[index << level : index + 1 << level])
-            return part.root()
-
-    proof = list(tree.cover(Leaves(), indices, size))
-    assert tree.root_from_cover(known, size, proof) == grown.root()
+    hashes, root = Leaves(leaves), slow_root(leaves)
+    proof = list(tree.cover(hashes, indices, size))
+    assert tree.root_from_cover(known, size, proof) == root
     if len(indices) == 1:
-        assert sorted(proof) == sorted(tree.inclusion(Leaves(), indices[0], size))
+        assert sorted(proof) == sorted(tree.inclusion(hashes, indices[0], size))
     if indices:
         other = data.draw(st.sampled_from(indices))
-        assert tree.root_from_cover(known | {other: b"x" * 32}, size, proof) != grown.root()
+        assert tree.root_from_cover(known | {other: b"x" * 32}, size, proof) != root
         del known[other]
-        assert tree.root_from_cover(known, size, proof) != grown.root()
+        assert tree.root_from_cover(known, size, proof) != root
     assert tree.root_from_cover({one: leaves[one] for one in indices}, size, [*proof, b"x" * 32]) is None
     assert tree.root_from_cover({size: b"x" * 32}, size, proof) is None
 
@@ -167,7 +151,7 @@ def test_a_cover_proves_exactly_its_leaves(chosen: list[int], size: int, data: s
 @pytest.mark.parametrize("indices", [[3], [-1], [1, 1], [2, 1]])
 def test_there_is_no_cover_for_leaves_that_are_not_there(indices: list[int]) -> None:
     with pytest.raises(ValueError, match=r"^they are no leaves of a tree of 3, in order$"):
-        list(tree.cover(Published(), indices, 3))
+        list(tree.cover(PUBLISHED, indices, 3))
 
 
 def test_another_implementation_agrees() -> None:
@@ -179,16 +163,8 @@ def test_another_implementation_agrees() -> None:
     assert other.verify_cosignature(blob, KEY.name, KEY.public, HEAD.origin, HEAD.size, HEAD.root)
     for size in (1, 2, 3, 7, 8, 9, 64, 100, 257):
         leaves = [b"%d" % number for number in range(size)]
-        theirs, ours = other.MerkleTree(leaves), tree.Frontier()
-        ours.extend(map(tree.leaf, leaves))
-        assert theirs.root() == ours.root()
-
-        class Leaves:
-            def hash_at(self, level: int, index: int, leaves: list[bytes] = leaves) -> bytes:
-                part = tree.Frontier()
-                part.extend(map(tree.leaf, leaves[index << level : index + 1 << level]))
-                return part.root()
-
+        theirs, ours = other.MerkleTree(leaves), Leaves([tree.leaf(one) for one in leaves])
+        assert theirs.root() == tree.root(ours, size)
         for index in range(0, size, 5):
-            assert tree.inclusion(Leaves(), index, size) == theirs.inclusion_proof(index)
-            assert tree.consistency(Leaves(), index + 1, size) == theirs.consistency_proof(index + 1)
+            assert tree.inclusion(ours, index, size) == theirs.inclusion_proof(index)
+            assert tree.consistency(ours, index + 1, size) == theirs.consistency_proof(index + 1)

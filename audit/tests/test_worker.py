@@ -333,7 +333,7 @@ def test_a_child_that_is_forked_during_a_checkpoint_keeps_no_lock(
     append([])
     ends, stays = os.pipe()
     notary = Notary(state)
-    with notary._locked("tree.lock", os.O_RDWR), (state.path / "tree.lock").open("rb+") as lock:
+    with notary._locked("tree.lock"), (state.path / "tree.lock").open("rb+") as lock:
         assert not try_lock(lock.fileno())
         if (pid := os.fork()) == 0:
             os.close(stays)

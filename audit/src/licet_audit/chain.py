@@ -13,11 +13,12 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 from licet.plain import Plain, canonical
 from licet.record import VERSION, Entry, Record
+from licet.units import show_instant
 
 MAX_LINE = 4 * 2**20  # bytes, newline included; a longer line is no record
 _PLACE = 64 + 20 + 1  # bytes that `prev`, `seq` and the newline take at most
@@ -134,6 +135,20 @@ def decode(line: bytes) -> dict[str, Any]:
     return content
 
 
+def log_record(line: bytes) -> Mapping[str, Any] | None:
+    """The content of a line if it is a record that the log makes about itself, told quickly; None if not.
+
+    Raises:
+        ValueError: it might be one, and is no record.
+    """
+    if b'"kind":"log"' not in line:
+        return None
+    content = orjson.loads(line)
+    if not isinstance(content, dict) or not isinstance(content.get("body"), dict):
+        raise ValueError("it is no record")
+    return content if content.get("kind") == "log" else None
+
+
 def log_entry(event: str, **body: Any) -> Entry:
     """An entry that the log makes about itself, now."""
     return Entry(kind="log", run_id="", body={"event": event, **body}, time=now(), mono_ns=mono_ns())
@@ -141,8 +156,7 @@ def log_entry(event: str, **body: Any) -> Entry:
 
 def now() -> str:
     """Wall time in UTC, RFC 3339 with nanoseconds."""
-    seconds, fraction = divmod(time.time_ns(), 10**9)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{fraction:09d}Z"
+    return show_instant(time.time_ns())
 
 
 def mono_ns() -> int:

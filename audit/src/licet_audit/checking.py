@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 from licet_audit.notes import Note, VerifierKey
@@ -69,6 +68,6 @@ def _signed(checkpoint: Note, key: VerifierKey | None, facts: dict[str, str]) ->
     facts["key"] = f"{key.name}, SHA-256 {key.fingerprint}"
     if key.name != facts["log"] or checkpoint.signed_by(key) is None:
         return Checked("disproved", "its checkpoint is not signed by that key", facts)
-    if (at := checkpoint.time_by(key)) is not None:
-        facts["signed"] = f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}, by the log's own clock"
+    if (at := checkpoint.moment_by(key)) is not None:
+        facts["signed"] = f"{at}, by the log's own clock"
     return Checked("proven", "it is as it was signed", facts)

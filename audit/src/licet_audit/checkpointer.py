@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from licet import files
 from licet.errors import AuditUnavailable
 from licet.files import create_once, make_folder, open_plain, read_plain
-from licet.locks import holding
+from licet.locks import lock_file
 from licet.state import StateDirectory, failures, trusted, unavailable
 
 from licet_audit import keys, notes, seen, segments
@@ -174,7 +174,7 @@ class Notary:
     def _checkpoint(self, *, renew: bool = False, closed: bool = False) -> Note:
         with failures(self._state.path):
             signer = self._ready()
-            with self._locked("tree.lock", os.O_RDWR | os.O_CREAT):
+            with self._locked("tree.lock"):
                 if self._newest is None:
                     files.drop_drafts(self._state.path, _NEWEST)
                 snapshot = self._snapshot()
@@ -207,7 +207,7 @@ class Notary:
     def _snapshot(self) -> Snapshot:
         """The log between two batches."""
         try:
-            with self._locked("log.lock", os.O_RDONLY, shared=True):
+            with self._locked("log.lock", shared=True):
                 listed = segments.listing(self._state)
         except FileNotFoundError:
             listed = []
@@ -300,19 +300,15 @@ class Notary:
         files.replace(path, note.data)
 
     @contextlib.contextmanager
-    def _locked(self, name: str, flags: int, *, shared: bool = False) -> Iterator[None]:
+    def _locked(self, name: str, *, shared: bool = False) -> Iterator[None]:
         path = self._state.path / name
-        lock = open_plain(path, flags)
-        try:
-            with holding(lock, _PATIENCE, shared=shared) as held:
-                if not held:
-                    raise AuditUnavailable(
-                        f"another process held `{path}` for {_PATIENCE:.0f} s",
-                        advice="end the process that hangs",
-                    )
-                yield
-        finally:
-            os.close(lock)
+        with lock_file(path, _PATIENCE, shared=shared, make=not shared) as held:
+            if not held:
+                raise AuditUnavailable(
+                    f"another process held `{path}` for {_PATIENCE:.0f} s",
+                    advice="end the process that hangs",
+                )
+            yield
 
 
 def _add(found: list[_Known], note: Note | None, key: VerifierKey, place: Path | None) -> None:

@@ -6,10 +6,14 @@ of `licet audit export` it takes. The function gets an `Export` and returns the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from licet.errors import UsageError
 
 if TYPE_CHECKING:
     from licet_audit.reader import LogReader
@@ -28,6 +32,32 @@ class Export:
     selection: Selection
     options: Mapping[str, Any] = field(default_factory=dict)
     as_json: bool = False
+
+
+def put_lines(export: Export, lines: Iterable[bytes]) -> int | None:
+    """Write lines to the new file that the option `output` names, or to stdout.
+
+    Returns how many there were; None if they went to stdout.
+
+    Raises:
+        UsageError: the file exists or would lie in the log's own directory, or stdout is for JSON.
+    """
+    from licet_audit.outputs import new_file, refuse_inside
+
+    output: str | None = export.options["output"]
+    if output is None:
+        if export.as_json:
+            raise UsageError(
+                "`--json` and the export both go to stdout", advice="give one of them, or `-o FILE`"
+            )
+        sys.stdout.buffer.writelines(lines)
+        return None
+    refuse_inside(export.reader.state.path, Path(output))
+    count = 0
+    with new_file(Path(output)) as file:
+        for count, line in enumerate(lines, 1):  # noqa: B007
+            file.write(line)
+    return count
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,20 +10,19 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import os
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 from licet.errors import AuditUnavailable, reason_of
-from licet.files import open_plain
-from licet.locks import try_lock
 from licet.state import StateDirectory, may_pin, read_state, registered
 
 from licet_audit import seen, segments
 from licet_audit.leaves import Snapshot
+from licet_audit.notes import spelled
+from licet_audit.recovery import is_alive
 from licet_audit.seen import Seen
 from licet_audit.segments import Damaged
 from licet_audit.tiles import has_root
@@ -82,14 +81,14 @@ def _examine(log_id: str, place: Path | None) -> KnownLog:
     except AuditUnavailable as problem:
         return KnownLog(log_id, str(place) if place else None, "unreadable", problem.message)
     path = place or Path(known.path if known else "")
-    head = known.head if known else None
+    head, at = (known.head, known.signed_at) if known else (None, None)
     bare = KnownLog(
         log_id,
         str(path),
         "unused",
         "nothing is known to have been written to it",
         signed=head.size if head else None,
-        signed_at=_utc(known.signed_at) if known else None,
+        signed_at=None if at is None else spelled(at),
         opened=known.opened if known else None,
         closed=known.closed if known else None,
     )
@@ -141,30 +140,11 @@ def _is_there(path: Path) -> bool:
     return True
 
 
-def _utc(seconds: int | None) -> str | None:
-    if seconds is None:
-        return None
-    try:
-        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    except (ValueError, OverflowError, OSError):
-        return f"second {seconds} since 1970"
-
-
 def _in_use(state: StateDirectory) -> bool:
-    """Whether a writer of this log is alive: it holds the lock of its file in `writers`."""
-    try:
-        paths = list((state.path / "writers").iterdir())
-    except OSError:
-        return False
-    return any(map(_is_locked, paths))
-
-
-def _is_locked(path: Path) -> bool:
-    try:
-        descriptor = open_plain(path, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        return not try_lock(descriptor, shared=True)
-    finally:
-        os.close(descriptor)
+    """Whether a writer of this log is alive, as far as that can be told."""
+    with contextlib.suppress(OSError):
+        for path in (state.path / "writers").iterdir():
+            with contextlib.suppress(OSError):
+                if is_alive(path):
+                    return True
+    return False

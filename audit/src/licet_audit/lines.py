@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from licet.cli.progress import Steps
 from licet.errors import AuditUnavailable
@@ -12,23 +10,9 @@ from licet.record import Record, from_json, leaf_hash
 from licet.state import StateDirectory, failures
 
 from licet_audit.chain import decode
-from licet_audit.exports import Export
-from licet_audit.outputs import new_file
-from licet_audit.segments import lines, listing
+from licet_audit.exports import Export, put_lines
+from licet_audit.segments import lines_from, snapshot
 from licet_audit.selection import Picker, Selection
-
-
-def numbered(state: StateDirectory) -> Iterator[tuple[int, bytes]]:
-    """The whole lines of a log without their newlines, each with the number of its record.
-
-    Raises:
-        AuditUnavailable: the log can't be read.
-    """
-    with failures(state.path):
-        for segment in listing(state):
-            for seq, line in enumerate(lines(segment), segment.first):
-                if line.complete:
-                    yield seq, line.data
 
 
 def read(seq: int, line: bytes) -> Record:
@@ -55,8 +39,8 @@ def chosen(state: StateDirectory, selection: Selection) -> Iterator[tuple[int, b
         AuditUnavailable: the log can't be read.
     """
     picker = Picker(selection)
-    with Steps("records read") as steps:
-        for seq, line in numbered(state):
+    with failures(state.path), Steps("records read") as steps:
+        for seq, line in lines_from(snapshot(state), 0):
             steps.step()
             record = read(seq, line)
             if picker.takes(record.entry.run_id, record.entry.time):
@@ -67,25 +51,12 @@ def write(export: Export) -> int:
     """Export lines to a file, or to stdout.
 
     Raises:
-        UsageError: the file exists.
+        UsageError: the lines can't go there.
         AuditUnavailable: the log can't be read.
     """
     from licet.cli.terminal import put_json
-    from licet.errors import UsageError
 
-    output: str | None = export.options["output"]
-    found = (line + b"\n" for _, line, _ in chosen(export.reader.state, export.selection))
-    if output is None:
-        if export.as_json:
-            raise UsageError(
-                "`--json` and the records both go to stdout", advice="give one of them, or `-o FILE`"
-            )
-        sys.stdout.buffer.writelines(found)
-        return 0
-    count = 0
-    with new_file(Path(output)) as file:
-        for count, line in enumerate(found, 1):  # noqa: B007
-            file.write(line)
+    count = put_lines(export, (line + b"\n" for _, line, _ in chosen(export.reader.state, export.selection)))
     if export.as_json:
-        put_json({"path": output, "records": count})
+        put_json({"path": export.options["output"], "records": count})
     return 0

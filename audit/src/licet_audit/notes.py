@@ -17,6 +17,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from licet.units import show_moment
+
 NOTE = 1
 """The type of a signature over a note."""
 COSIGNATURE = 4
@@ -153,6 +155,11 @@ class Note:
         found = self.signed_by(key.of_kind(COSIGNATURE))
         return int.from_bytes(found.data[:8], "big") if found else None
 
+    def moment_by(self, key: VerifierKey) -> str | None:
+        """The same in RFC 3339 and UTC, or in words if no calendar has it."""
+        at = self.time_by(key)
+        return None if at is None else spelled(at)
+
     def with_signatures(self, more: Iterable[Signature]) -> Note:
         """The same text with further signatures, each once."""
         return Note(self.text, tuple(dict.fromkeys((*self.signatures, *more))))
@@ -221,6 +228,14 @@ class Signer:
 def origin_of(log_id: str) -> str:
     """The name of a log in its checkpoints, and of its key."""
     return f"licet/{log_id}"
+
+
+def spelled(seconds: int) -> str:
+    """The time of a cosignature, RFC 3339 in UTC, or in words if no calendar has it."""
+    try:
+        return show_moment(seconds)
+    except (OverflowError, ValueError, OSError):
+        return f"second {seconds} since 1970"
 
 
 def _timed(text: bytes, seconds: int) -> bytes:

@@ -142,6 +142,19 @@ def refuse_taken(path: Path) -> None:
         raise _taken(path)
 
 
+def refuse_inside(directory: Path, path: Path) -> None:
+    """Say early that a place is in the log's own directory, where every name means something.
+
+    Raises:
+        UsageError: it is.
+    """
+    if path.resolve().is_relative_to(directory.resolve()):
+        raise UsageError(
+            f"`{bounded(str(path), 300)}` lies in the log's own directory",
+            advice="write to another directory",
+        )
+
+
 def _taken(path: Path) -> UsageError:
     return UsageError(
         f"`{bounded(str(path), 300)}` exists already", advice="name another place, or move it aside"

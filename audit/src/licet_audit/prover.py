@@ -167,12 +167,12 @@ class Prover:
             segments = listing(self._state)
             if segments and segments[0].first > seq:
                 raise UsageError(f"record #{seq} was pruned; the log begins with #{segments[0].first}")
-            line = next(lines_from(segments, seq), None)
-        if line is None:
+            found = next(lines_from(segments, seq), None)
+        if found is None:
             raise UsageError(
                 f"there is no record #{seq} in this log", advice="`licet audit list` shows the last"
             )
-        return line
+        return found[1]
 
     @contextmanager
     def _readable(self) -> Iterator[None]:

@@ -79,6 +79,19 @@ def announce(state: StateDirectory, instance: str, first_seq: int) -> Writer:
     return writer
 
 
+def is_alive(path: Path) -> bool:
+    """Whether the writer whose file this is lives, and so holds its lock.
+
+    Raises:
+        OSError: the file can't be opened.
+    """
+    descriptor = open_plain(path, os.O_RDONLY)
+    try:
+        return not try_lock(descriptor, shared=True)
+    finally:
+        os.close(descriptor)
+
+
 @contextlib.contextmanager
 def dead_writers(state: StateDirectory) -> Iterator[list[Writer]]:
     """All writers that died, locked; their files go if the body recovers them without an error.
@@ -108,7 +121,7 @@ def unknown_results(segments: Sequence[Segment], dead: Sequence[Writer]) -> list
         return []
     instances = {writer.instance for writer in dead}
     open_runs: dict[str, _OpenRun] = {}
-    for line in lines_from(segments, min(writer.first_seq for writer in dead)):
+    for _, line in lines_from(segments, min(writer.first_seq for writer in dead)):
         try:
             _follow(open_runs, decode(line), instances)
         except (ValueError, KeyError, TypeError, AttributeError):

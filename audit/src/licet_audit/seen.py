@@ -14,7 +14,6 @@ Rules this module keeps:
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,8 +22,8 @@ from typing import Any
 
 from licet import files
 from licet.errors import AuditUnavailable
-from licet.files import make_folder, open_plain, read_plain
-from licet.locks import holding
+from licet.files import make_folder, read_plain
+from licet.locks import lock_file
 from licet.state import StateDirectory, failures, user_state, user_state_path
 
 from licet_audit import notes
@@ -203,14 +202,10 @@ def _locked() -> Iterator[Path]:
     folder = user_state() / "seen"
     with failures(folder):
         make_folder(folder)
-        lock = open_plain(folder / ".lock", os.O_RDWR | os.O_CREAT)
-        try:
-            with holding(lock, _PATIENCE) as held:
-                if not held:
-                    raise AuditUnavailable(f"`{folder}` stayed locked for {_PATIENCE:.0f} s")
-                yield folder
-        finally:
-            os.close(lock)
+        with lock_file(folder / ".lock", _PATIENCE) as held:
+            if not held:
+                raise AuditUnavailable(f"`{folder}` stayed locked for {_PATIENCE:.0f} s")
+            yield folder
 
 
 def _write(folder: Path, content: Seen) -> None:

@@ -9,6 +9,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from typing import Any
 
 from licet.errors import AuditUnavailable
 from licet.files import open_plain
-from licet.locks import holding
+from licet.locks import lock_file
 from licet.record import Record, from_json, leaf_hash
 from licet.state import StateDirectory
 
@@ -103,15 +104,10 @@ def snapshot(state: StateDirectory) -> list[Segment]:
     Raises:
         OSError: the log can't be listed.
     """
-    try:
-        lock = open_plain(state.path / "log.lock", os.O_RDONLY)
-    except OSError:
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            stack.enter_context(lock_file(state.path / "log.lock", _PATIENCE, shared=True, make=False))
         return listing(state)
-    try:
-        with holding(lock, _PATIENCE, shared=True):
-            return listing(state)
-    finally:
-        os.close(lock)
 
 
 def lines(segment: Segment, start: int = 0) -> Iterator[Line]:
@@ -155,15 +151,19 @@ def record_of(segment: Segment, line: Line) -> Record:
         ) from None
 
 
-def lines_from(segments: Sequence[Segment], seq: int) -> Iterator[bytes]:
-    """The whole lines of an intact log from record `seq` on."""
+def lines_from(segments: Sequence[Segment], seq: int) -> Iterator[tuple[int, bytes]]:
+    """The whole lines of an intact log from record `seq` on, each with the number of its record.
+
+    Raises:
+        OSError: a segment can't be read.
+    """
     following = [segment.first for segment in segments[1:]]
     for segment, end in zip(segments, [*following, None], strict=False):
         if end is not None and end <= seq:
             continue
         for number, line in enumerate(lines(segment), segment.first):
             if number >= seq and line.complete:
-                yield line.data
+                yield number, line.data
 
 
 def grown_head(descriptor: int, segment: Segment, size: int, head: Head) -> Head | None:

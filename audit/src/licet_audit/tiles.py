@@ -139,7 +139,7 @@ class LogHashes:
             if level > 0:
                 return tree.node(self.hash_at(level - 1, 2 * index), self.hash_at(level - 1, 2 * index + 1))
             held = self._leaves(number)
-        return _root([held[at : at + HASH] for at in range(start, stop, HASH)])
+        return tree.full_root([held[at : at + HASH] for at in range(start, stop, HASH)])
 
     def _read(self, level: int, number: int) -> bytes:
         try:
@@ -198,7 +198,7 @@ class GrowingTree:
 
     def root(self) -> bytes:
         """The root over all leaves."""
-        return tree.Frontier(self.size, list(self._subtrees())).root()
+        return tree.fold(list(self._subtrees()))
 
     def tiles(self) -> dict[Tile, bytes]:
         """What is to be written: tiles that became full since this was last asked, and what grew above."""
@@ -223,7 +223,7 @@ class GrowingTree:
             self._edge[level] = []
             tile = Tile(level, (self.size >> HEIGHT * (level + 1)) - 1)
             self._full[tile] = b"".join(hashes)
-            self._add(level + 1, [_root(hashes)])
+            self._add(level + 1, [tree.full_root(hashes)])
 
     def _subtrees(self) -> Iterator[bytes]:
         """The roots of the complete subtrees that make up the tree, the largest first."""
@@ -231,7 +231,7 @@ class GrowingTree:
             start = 0
             for height in reversed(range(HEIGHT)):
                 if len(hashes) >> height & 1:
-                    yield _root(hashes[start : start + (1 << height)])
+                    yield tree.full_root(hashes[start : start + (1 << height)])
                     start += 1 << height
 
 
@@ -254,16 +254,6 @@ def has_root(state: StateDirectory, snapshot: Snapshot, size: int, root: bytes) 
     return grown.root() == root
 
 
-def complete(state: StateDirectory, size: int) -> bool:
-    """Whether all full tiles of a tree of `size` leaves are there, by their names and sizes.
-
-    Leaves before the last multiple of 256 then need no line: their segments may go.
-    """
-    return all(
-        _is_there(state, Tile(level, number)) for level, count in _full(size) for number in range(count)
-    )
-
-
 def ends_complete(state: StateDirectory, size: int) -> bool:
     """Whether the last full tile of each level is there: what shows at no cost that tiles were lost."""
     return all(_is_there(state, Tile(level, count - 1)) for level, count in _full(size))
@@ -281,13 +271,6 @@ def _is_there(state: StateDirectory, tile: Tile) -> bool:
         return tile.path(state).lstat().st_size == tile.width * HASH
     except FileNotFoundError:
         return False
-
-
-def _root(hashes: Sequence[bytes]) -> bytes:
-    """The root over a power of two of hashes."""
-    while len(hashes) > 1:
-        hashes = [tree.node(*pair) for pair in zip(hashes[::2], hashes[1::2], strict=True)]
-    return hashes[0]
 
 
 def _partial_widths(state: StateDirectory, level: int, number: int) -> Iterator[int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Protocol
 
@@ -28,6 +28,23 @@ def node(left: bytes, right: bytes) -> bytes:
     return hashlib.sha256(b"\x01" + left + right).digest()
 
 
+def full_root(hashes: Sequence[bytes]) -> bytes:
+    """The root over hashes of one level, whose number is a power of two."""
+    while len(hashes) > 1:
+        hashes = [node(left, right) for left, right in zip(hashes[::2], hashes[1::2], strict=True)]
+    return hashes[0]
+
+
+def fold(edge: Sequence[bytes]) -> bytes:
+    """The root of the tree whose complete subtrees have these roots, the largest first."""
+    if not edge:
+        return EMPTY
+    found = edge[-1]
+    for left in reversed(edge[:-1]):
+        found = node(left, found)
+    return found
+
+
 class Hashes(Protocol):
     """Where the hashes of complete subtrees are found."""
 
@@ -38,48 +55,6 @@ class Hashes(Protocol):
             LookupError: it is not known.
         """
         ...
-
-
-class Frontier:
-    """The right edge of a growing tree: all that it takes to append and to know the root."""
-
-    def __init__(self, size: int = 0, edge: Sequence[bytes] = ()) -> None:
-        """Go on from a tree of `size` leaves; `edge` holds its complete subtrees, the largest first."""
-        if len(edge) != size.bit_count():
-            raise ValueError(f"a tree of {size} leaves has {size.bit_count()} complete subtrees")
-        self.size = size
-        self._edge = list(edge)
-
-    @classmethod
-    def at(cls, hashes: Hashes, size: int) -> Frontier:
-        """The frontier of the first `size` leaves of a tree.
-
-        Raises:
-            LookupError: a hash is not known.
-        """
-        return cls(size, [hashes.hash_at(level, start >> level) for level, start in _subtrees(0, size)])
-
-    @property
-    def edge(self) -> tuple[bytes, ...]:
-        """The complete subtrees, the largest first."""
-        return tuple(self._edge)
-
-    def append(self, leaf_hash: bytes) -> None:
-        """Add one leaf."""
-        self.size += 1
-        self._edge.append(leaf_hash)
-        for _ in range((self.size & -self.size).bit_length() - 1):
-            right = self._edge.pop()
-            self._edge[-1] = node(self._edge[-1], right)
-
-    def extend(self, leaf_hashes: Iterable[bytes]) -> None:
-        """Add leaves in order."""
-        for one in leaf_hashes:
-            self.append(one)
-
-    def root(self) -> bytes:
-        """The root as it is now."""
-        return _fold(self._edge)
 
 
 def root(hashes: Hashes, size: int) -> bytes:
@@ -247,13 +222,4 @@ def _subtrees(start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _range(hashes: Hashes, start: int, end: int) -> bytes:
-    return _fold([hashes.hash_at(level, first >> level) for level, first in _subtrees(start, end)])
-
-
-def _fold(edge: Sequence[bytes]) -> bytes:
-    if not edge:
-        return EMPTY
-    found = edge[-1]
-    for left in reversed(edge[:-1]):
-        found = node(left, found)
-    return found
+    return fold([hashes.hash_at(level, first >> level) for level, first in _subtrees(start, end)])

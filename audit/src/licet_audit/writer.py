@@ -24,13 +24,12 @@ from licet.plain import plain
 from licet.record import Entry, Record
 from licet.state import StateDirectory, failures, unavailable
 
-from licet_audit import recovery, seen, segments
+from licet_audit import recovery, removals, seen, segments
 from licet_audit.batch import Answer
 from licet_audit.chain import NOTHING, Draft, Head, Spelling, log_entry
 from licet_audit.files import sync, write_all
 from licet_audit.identity import identity
 from licet_audit.leaves import Snapshot
-from licet_audit.retention import unfinished
 from licet_audit.segments import SEALED, Damaged, Segment
 from licet_audit.tiles import has_root
 
@@ -258,7 +257,7 @@ class ChainWriter:
             if entries:
                 self._append(self.draft([entries]))
             _failed.pop(self._state.log_id, None)
-        unfinished.finish_if_left(self._state)
+        removals.finish_if_left(self._state)
 
     def _draft(self, group: Sequence[Entry]) -> Drafted:
         try:

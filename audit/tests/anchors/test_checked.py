@@ -15,18 +15,7 @@ from licet_audit.anchors.checked import CheckedAnchor, Trust, checked
 from licet_audit.notes import Head, Signer, VerifierKey, origin_of
 from licet_audit.seen import of
 from servers import Authority, Grow, Serve, Witness
-
-
-class Leaves:
-    """Hashes over leaves in memory."""
-
-    def __init__(self, leaves: Sequence[bytes]) -> None:
-        self._leaves = leaves
-
-    def hash_at(self, level: int, index: int) -> bytes:
-        found = tree.Frontier()
-        found.extend(self._leaves[index << level : index + 1 << level])
-        return found.root()
+from slow_tree import Leaves
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from licet.settings import Witness as WitnessSetting
-from licet_audit.anchors import NotAnchored, web, witnesses
+from licet_audit.anchors import NotAnchored, posting, witnesses
 from licet_audit.notes import Head, Note, VerifierKey
 from licet_audit.seen import of
 from servers import Grow, Reply, Serve, Witness
@@ -131,8 +131,8 @@ LYING: dict[str, tuple[Callable[[Witness, Note], Reply], str]] = {
     ),
     "another place": (lambda witness, note: (302, "text/plain", b""), "it refuses: status 302"),
     "too much": (
-        lambda witness, note: (200, "text/plain", b"x" * (web.MOST_BYTES + 1)),
-        "`{url}/add-checkpoint` answered with more than 64 KiB",
+        lambda witness, note: (200, "text/plain", b"x" * (posting.MOST_BYTES + 1)),
+        "asking `{url}/add-checkpoint` failed: it answered with more than 64 KiB",
     ),
 }
 
@@ -175,7 +175,7 @@ def test_sizes_that_change_all_the_time_end_somewhere(
 def test_a_dead_witness_is_told(setting: WitnessSetting, grow: Grow) -> None:
     dead = WitnessSetting(url="http://127.0.0.1:1/w", key=setting.key)
     with pytest.raises(
-        NotAnchored, match=r"^`http://127.0.0.1:1/w/add-checkpoint` can't be asked: connection refused$"
+        NotAnchored, match=r"^asking `http://127.0.0.1:1/w/add-checkpoint` failed: connection refused$"
     ):
         witnesses.see(grow(10), dead)
 
@@ -183,10 +183,10 @@ def test_a_dead_witness_is_told(setting: WitnessSetting, grow: Grow) -> None:
 def test_a_witness_that_never_answers_is_left(
     setting: WitnessSetting, serve: Serve, grow: Grow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web, "_PATIENCE", 0.2)
+    monkeypatch.setattr(posting, "PATIENCE", 0.2)
     over = threading.Event()
     server = serve(lambda path, body: (over.wait(30), (500, "text/plain", b""))[1])
-    with pytest.raises(NotAnchored, match=r"can't be asked: it took more than 0 s$"):
+    with pytest.raises(NotAnchored, match=r"failed: it took more than 0 s$"):
         witnesses.see(grow(10), WitnessSetting(url=server.url, key=setting.key))
     over.set()
 
@@ -195,6 +195,7 @@ def test_a_missing_library_is_told(
     setting: WitnessSetting, grow: Grow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "urllib3", None)
+    monkeypatch.delitem(sys.modules, "licet_audit.web", raising=False)
     advice = "`urllib3` is not installed; install what anchors need: `pip install 'licet-audit[anchors]'`"
     with pytest.raises(NotAnchored) as missing:
         witnesses.see(grow(10), setting)

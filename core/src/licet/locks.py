@@ -9,16 +9,19 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+from licet.files import open_plain
 
 _SHORTEST, _LONGEST, _GROWTH = 0.0001, 0.002, 1.5  # seconds between two tries, and how that grows
 
 if sys.platform == "win32":
     import msvcrt
-    import os
 
     _BYTE = 1 << 30  # Windows forbids reading a locked byte, so lock one that holds nothing
 
@@ -68,7 +71,7 @@ def wait_lock(descriptor: int, seconds: float, *, shared: bool = False) -> bool:
     deadline = time.monotonic() + seconds
     pause = _SHORTEST
     while not try_lock(descriptor, shared=shared):
-        if time.monotonic() > deadline:
+        if time.monotonic() >= deadline:
             return False
         time.sleep(pause)
         pause = min(pause * _GROWTH, _LONGEST)
@@ -76,14 +79,22 @@ def wait_lock(descriptor: int, seconds: float, *, shared: bool = False) -> bool:
 
 
 @contextmanager
-def holding(descriptor: int, seconds: float, *, shared: bool = False) -> Iterator[bool]:
-    """Hold the lock inside, after waiting at most `seconds`; False inside if others hold it still.
+def lock_file(path: Path, seconds: float, *, shared: bool = False, make: bool = True) -> Iterator[bool]:
+    """Hold the lock of a file inside, after waiting at most `seconds`; False inside if others hold it still.
 
-    It is given back, not only closed: a child that was forked meanwhile has the open file too.
+    The file is made where it is missing, or only read if it is not to be made. The lock is given back, not
+    only closed: a child that was forked meanwhile has the open file too.
+
+    Raises:
+        OSError: the file can't be opened.
     """
-    held = wait_lock(descriptor, seconds, shared=shared)
+    descriptor = open_plain(path, os.O_RDWR | os.O_CREAT if make else os.O_RDONLY)
     try:
-        yield held
+        held = wait_lock(descriptor, seconds, shared=shared)
+        try:
+            yield held
+        finally:
+            if held:
+                unlock(descriptor)
     finally:
-        if held:
-            unlock(descriptor)
+        os.close(descriptor)

@@ -14,8 +14,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from functools import lru_cache
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,6 +23,7 @@ from licet.errors import AuditUnavailable, EntryRefused
 from licet.logbook import Gaps
 from licet.plain import plain_body
 from licet.record import AuditLog, Entry, Kept, Kind, Phase, Record
+from licet.units import show_instant
 
 if TYPE_CHECKING:
     from licet.telemetry.live import LiveRun
@@ -83,7 +83,7 @@ class Trail:
             kind=kind,
             run_id=self.run_id,
             body=plain_body(body),
-            time=_rfc3339(time.time_ns()),
+            time=show_instant(time.time_ns()),
             mono_ns=time.monotonic_ns(),
             phase=phase,
             trace_id=self._trace_id,
@@ -130,13 +130,3 @@ def _live(span: str, run_id: str, began: datetime | None) -> LiveRun:
 def _gap(missing: int, first: Entry) -> Entry:
     body = {"event": "gap", "missing": missing}
     return Entry("log", "", body, time=first.time, mono_ns=first.mono_ns)
-
-
-def _rfc3339(ns: int) -> str:
-    seconds, rest = divmod(ns, 1_000_000_000)
-    return f"{_second(seconds)}.{rest:09d}Z"
-
-
-@lru_cache(maxsize=4)
-def _second(seconds: int) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"

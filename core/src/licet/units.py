@@ -11,6 +11,7 @@ import math
 import re
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import lru_cache
 
 _NUMBER = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([A-Za-z]*)", re.ASCII)
 _SECONDS: dict[str, int | Fraction] = {
@@ -130,6 +131,17 @@ def show_age(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)} {unit} ago"
     return "just now"
+
+
+def show_instant(ns: int) -> str:
+    """Write a moment, in nanoseconds since the epoch, as records have it: RFC 3339 in UTC, nine digits."""
+    seconds, rest = divmod(ns, 10**9)
+    return f"{_second(seconds)}.{rest:09d}Z"
+
+
+@lru_cache(maxsize=4)  # most records of a run are of one second
+def _second(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def show_moment(seconds: float) -> str:

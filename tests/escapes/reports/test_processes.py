@@ -228,12 +228,13 @@ def test_report_timeout_process_tree_08_nothing_adds_up(row: Any, on: Any, backe
     assert _holdings() == before
 
 
-def _holdings() -> tuple[int, int, list[bool]]:
-    """Open descriptors, threads, and for each child whether it is a zombie.
+def _holdings() -> tuple[int, list[str], list[bool]]:
+    """Open descriptors, the names of threads, and for each child whether it is a zombie.
 
     The threads of asyncio's own pool are left out: it makes them up to its limit, as it happens to need them.
     """
-    threads = [thread for thread in threading.enumerate() if not thread.name.startswith("asyncio_")]
+    names = (thread.name for thread in threading.enumerate())
+    threads = sorted(name for name in names if not name.startswith("asyncio_"))
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     dead = [Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] == "Z" for pid in children]
-    return len(os.listdir("/proc/self/fd")), len(threads), sorted(dead)
+    return len(os.listdir("/proc/self/fd")), threads, sorted(dead)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -146,10 +145,9 @@ def _of_witness(one: Receipt, text: bytes | None, trust: Trust) -> Finding:
     except InvalidNote as problem:
         return None, None, f"its receipt is broken: {problem}"
     for key in trust.witnesses:
-        at = note.time_by(key)
-        if at is None:
+        time = note.moment_by(key)
+        if time is None:
             continue
-        time = _spelled(at)
         if text is None:
             return False, time, f"it saw {head.size} records, and the log has fewer"
         if note.text != text:
@@ -188,7 +186,7 @@ def _of_file(path: Path, log: _Log, trust: Trust) -> Iterator[CheckedAnchor]:
                 unsigned += 1
                 continue
             head = Head.parse(note.text)
-            time = _spelled(note.time_by(trust.log)) if trust.log else None
+            time = note.moment_by(trust.log) if trust.log else None
             if (against := _against(note, head, log)) is not None:
                 yield CheckedAnchor(str(path), FILE, head.size, time, False, against)
                 return
@@ -213,10 +211,3 @@ def _against(note: Note, head: Head, log: _Log) -> str | None:
 
 def _trusted_file(one: Receipt, trust: Trust) -> bool:
     return any(receipts.spelled(str(path)) == one.anchor for path in trust.files)
-
-
-def _spelled(at: int | None) -> str | None:
-    try:
-        return None if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    except (OverflowError, ValueError, OSError):
-        return None

@@ -11,7 +11,6 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -26,6 +25,7 @@ from licet.record import AuditLog, Entry, Record
 from licet.state import StateDirectory, failures
 
 from licet_audit.anchors import anchoring, receipts
+from licet_audit.chain import log_record
 from licet_audit.segments import lines_from, listing
 
 if TYPE_CHECKING:
@@ -114,15 +114,15 @@ def has_news(state: StateDirectory) -> bool:
     """
     seen = max(receipts.all_of(state), default=0)
     with failures(state.path):
-        return any(not _is_own(line) for line in lines_from(listing(state), seen))
+        return any(not _is_own(line) for _, line in lines_from(listing(state), seen))
 
 
 def _is_own(line: bytes) -> bool:
     try:
-        content = json.loads(line)
-        return content["kind"] == "log" and content["body"].get("event") in _OWN
-    except (ValueError, KeyError, TypeError, AttributeError):
+        content = log_record(line)
+    except ValueError:
         return False
+    return content is not None and content["body"].get("event") in _OWN
 
 
 def _due(held: int) -> float:

@@ -19,7 +19,8 @@ from licet.errors import reason_of
 from licet.files import read_plain
 from licet.record import Checkpoint
 
-from licet_audit.anchors import NotAnchored, web
+from licet_audit.anchors import NotAnchored
+from licet_audit.anchors.posting import ADVICE, post
 from licet_audit.notes import Note
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 1 << 20  # of a file of certificates
 _SHA256 = "2.16.840.1.101.3.4.2.1"
-_ADVICE = "install what anchors need: `pip install 'licet-audit[anchors]'`"
 
 
 class OtherText(NotAnchored):
@@ -48,9 +48,9 @@ def see(checkpoint: Checkpoint, authority: TimestampAuthority) -> tuple[bytes, s
     text = Note.parse(checkpoint.note).text
     builder = client.TimestampRequestBuilder().data(text).hash_algorithm(client.base.HashAlgorithm.SHA256)
     request = builder.nonce(nonce=True).cert_request(cert_request=True).build()
-    answer = web.post(authority.url, request.as_bytes(), "application/timestamp-query")
+    answer = post(authority.url, request.as_bytes(), "application/timestamp-query")
     if answer.status != 200 or answer.content_type != "application/timestamp-reply":
-        raise NotAnchored(f"it does not answer with a time stamp: {web.text_of(answer)}")
+        raise NotAnchored(f"it does not answer with a time stamp: {answer}")
     roots = [authority.roots] if authority.roots else []
     return answer.body, stamped(answer.body, text, roots, nonce=request.nonce)
 
@@ -117,5 +117,5 @@ def _client() -> Any:
         import rfc3161_client.base
         import rfc3161_client.tsp
     except ImportError:
-        raise NotAnchored(f"`rfc3161-client` is not installed; {_ADVICE}") from None
+        raise NotAnchored(f"`rfc3161-client` is not installed; {ADVICE}") from None
     return rfc3161_client

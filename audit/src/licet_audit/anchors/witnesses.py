@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from licet.record import Checkpoint
+from licet.units import show_moment
 
-from licet_audit.anchors import NotAnchored, web
+from licet_audit.anchors import NotAnchored
+from licet_audit.anchors.posting import post
 from licet_audit.notes import COSIGNATURE, InvalidNote, Note, VerifierKey, base64_of
 
 if TYPE_CHECKING:
     from licet.settings import Witness
+
+    from licet_audit.web import Answer
 
 _ROUNDS = 4  # first question, how far it has seen, and two races with other processes of this host
 _SIZE = re.compile(rb"(0|[1-9][0-9]{0,18})\n?")
@@ -42,7 +45,7 @@ def see(checkpoint: Checkpoint, witness: Witness) -> tuple[bytes, str]:
         raise NotAnchored(f"the key in the settings is none: {problem}") from None
     note, size = Note.parse(checkpoint.note), 0
     for _ in range(_ROUNDS):
-        answer = web.post(
+        answer = post(
             f"{witness.url.rstrip('/')}/add-checkpoint",
             _request(size, checkpoint.consistency(size), note),
             "text/plain",
@@ -50,7 +53,7 @@ def see(checkpoint: Checkpoint, witness: Witness) -> tuple[bytes, str]:
         if answer.status == 200:
             return _cosigned(note, answer.body, key)
         if answer.status != 409:
-            raise NotAnchored(f"it refuses: {_MEANINGS.get(answer.status, web.text_of(answer))}")
+            raise NotAnchored(f"it refuses: {_MEANINGS.get(answer.status, answer)}")
         size = _seen(answer, size, checkpoint)
     raise NotAnchored("it names another size each time it is asked how much of the log it has seen")
 
@@ -60,11 +63,11 @@ def _request(old_size: int, proof: Sequence[bytes], note: Note) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("ascii") + note.data
 
 
-def _seen(answer: web.Answer, asked: int, checkpoint: Checkpoint) -> int:
+def _seen(answer: Answer, asked: int, checkpoint: Checkpoint) -> int:
     """How much of the log the witness says that it has seen."""
     match = _SIZE.fullmatch(answer.body)
     if match is None:
-        raise NotAnchored(f"it answers with a conflict, and not with a size: {web.text_of(answer)}")
+        raise NotAnchored(f"it answers with a conflict, and not with a size: {answer}")
     size = int(match[1])
     if size > checkpoint.size:
         raise NotAnchored(
@@ -86,7 +89,7 @@ def _cosigned(note: Note, lines: bytes, key: VerifierKey) -> tuple[bytes, str]:
     if found is None or at is None:
         raise NotAnchored(f"its answer holds no cosignature by {key.name}, SHA-256 {key.fingerprint}")
     try:
-        time = f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        time = show_moment(at)
     except (OverflowError, ValueError, OSError):
         raise NotAnchored(f"it cosigned with a time that is none: {at}") from None
     return note.with_signatures([found]).data, time

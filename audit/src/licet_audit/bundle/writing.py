@@ -10,7 +10,6 @@ Rules this module keeps:
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from array import array
 from collections.abc import Iterator
@@ -29,13 +28,12 @@ from licet_audit.anchors import receipts
 from licet_audit.exports import Export
 from licet_audit.lines import chosen
 from licet_audit.notes import InvalidNote, VerifierKey
-from licet_audit.outputs import Folder, new_folder
+from licet_audit.outputs import Folder, new_folder, refuse_inside
 from licet_audit.prover import Prover
 
 FORMAT = "licet/bundle@v1"
 _SPOOLED = 16 * 2**20  # bytes of records that are gathered in memory
 _MOST_CONTENT = 1 << 30  # bytes; no limit of a run lets more be kept
-_COMMITMENT = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 @dataclass
@@ -77,6 +75,7 @@ def write(export: Export) -> int:
     output: str | None = export.options["output"]
     if output is None:
         raise UsageError("a bundle needs a place", advice="name it: `-o DIRECTORY` or `-o FILE.zip`")
+    refuse_inside(export.reader.state.path, Path(output))
     with tempfile.SpooledTemporaryFile(_SPOOLED) as file:
         gathered, newer, prover = _gather(export, file)
         with new_folder(Path(output)) as folder:
@@ -157,7 +156,7 @@ def _put_anchors(folder: Folder, state: StateDirectory, prover: Prover) -> int:
 
 
 def _put_content(folder: Folder, state: StateDirectory, gathered: _Gathered) -> Iterator[str]:
-    for committed in sorted(filter(_COMMITMENT.fullmatch, gathered.commitments)):
+    for committed in sorted(filter(contents.is_commitment, gathered.commitments)):
         path = contents.path_of(state, committed)
         with failures(path):
             try:

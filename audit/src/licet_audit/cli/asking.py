@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
 
 import click
 from licet.errors import UsageError
 from licet.plain import plain
 from licet.state import StateDirectory, open_state
 
-from licet_audit.cli.filters import moment
 from licet_audit.cli.readers import reader_of
 from licet_audit.retention.choosing import Choice
 
@@ -19,20 +17,6 @@ _MOST_REASON = 2000  # characters
 dry_run = click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
 yes = click.option("--yes", is_flag=True, help="Don't ask whether it is meant.")
 reason = click.option("--reason", metavar="TEXT", help="Why; it stands in the record for good.")
-
-
-def as_moment(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Read the value of an option that is a time; spell it as records do.
-
-    Raises:
-        UsageError: it is none, or no time that a record could have.
-    """
-    if value is None:
-        return None
-    found = moment(value, datetime.now(UTC), str(parameter.name))
-    if len(found) == 1:
-        raise UsageError(f"`--{parameter.name}` is before any record", advice="give a time that records have")
-    return found
 
 
 def log_to_read(state: str | None, policy: str | None) -> StateDirectory:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from licet_audit.cli import asking, options
+from licet_audit.cli import asking, filters, options
 from licet_audit.cli.steps import counted
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _STAYS = (
 @click.option(
     "--before",
     metavar="TIME",
-    callback=asking.as_moment,
+    callback=filters.as_moment,
     help="All runs that ended before: 2026-05-01, or 90d (ago).",
 )
 @click.option("--orphans", is_flag=True, help="Content that no record names, since its writer died.")

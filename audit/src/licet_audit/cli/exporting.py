@@ -5,37 +5,26 @@ Rules this module keeps: an option that the format does not take is an error, ne
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import click
 from licet.errors import UsageError
 
-from licet_audit.cli import options
+from licet_audit.cli import filters, options
 from licet_audit.exports import FORMATS, Export
 
 _FORMATS = "\n".join(f"  {name:<8} {one.summary}" for name, one in FORMATS.items())
 
 
-class _When(click.ParamType[str]):
-    """A day or a moment, as the records spell it; what names no zone is UTC."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """RFC 3339 in UTC with nanoseconds."""
-        try:
-            at = datetime.fromisoformat(value)
-            at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-        except (ValueError, OverflowError):
-            self.fail(f"`{value}` is no time; write `2026-11-30` or `2026-11-30T12:00:00Z`", param, ctx)
-        return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond * 1000:09d}Z"
-
-
 @click.command(epilog="\b\nFormats:\n" + _FORMATS)
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
-@click.option("--since", type=_When(), metavar="TIME", help="Runs that began then or later.")
-@click.option("--until", type=_When(), metavar="TIME", help="Runs that began before then.")
+@click.option(
+    "--since",
+    metavar="TIME",
+    callback=filters.as_moment,
+    help="Runs that began then or later: a date, a time (UTC), or an age such as 2h or 7d.",
+)
+@click.option("--until", metavar="TIME", callback=filters.as_moment, help="Runs that began before then.")
 @click.option(
     "--format",
     "name",
@@ -92,6 +81,7 @@ def export(
     from licet_audit.cli.readers import reader_of
     from licet_audit.selection import select
 
+    filters.check_period(since, until)
     chosen = FORMATS[name]
     given = {key: value for key, value in others.items() if key in chosen.takes}
     for key in others.keys() - given.keys():

@@ -67,9 +67,18 @@ def wanted(given: dict[str, str | None], now: datetime) -> Wanted:
     for name in ("since", "until"):
         text = values[name]
         values[name] = None if text is None else moment(text, now, name)
-    if values["since"] and values["until"] and values["since"] >= values["until"]:
-        raise UsageError("`--until` is not later than `--since`, so that no run can be between them")
+    check_period(values["since"], values["until"])
     return Wanted(**values)  # type: ignore[arg-type]
+
+
+def check_period(since: str | None, until: str | None) -> None:
+    """Refuse a period that nothing can be in; both are as `moment` spells them.
+
+    Raises:
+        UsageError: so it is.
+    """
+    if since and until and since >= until:
+        raise UsageError("`--until` is not later than `--since`, so that no run can be between them")
 
 
 def check_words(asked: Wanted, index: Index) -> None:
@@ -122,6 +131,20 @@ def moment(text: str, now: datetime, name: str) -> str:
             advice="give a date (2026-11-30), a time in UTC (2026-11-30T17:00), or an age (2h, 7d)",
         ) from None
     return f"{found:%Y-%m-%dT%H:%M:%S}.{found.microsecond:06d}000Z" if found.year > 999 else "0"
+
+
+def as_moment(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Read the value of an option that is a time; spell it as records do.
+
+    Raises:
+        UsageError: it is none, or no time that a record could have.
+    """
+    if value is None:
+        return None
+    found = moment(value, datetime.now(UTC), str(parameter.name))
+    if len(found) == 1:
+        raise UsageError(f"`--{parameter.name}` is before any record", advice="give a time that records have")
+    return found
 
 
 def _check(name: str, given: str | None, known: Iterable[str]) -> None:

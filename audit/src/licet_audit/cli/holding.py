@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from licet_audit.cli import asking, options
+from licet_audit.cli import asking, filters, options
 from licet_audit.cli.steps import counted
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 @click.option(
     "--since",
     metavar="TIME",
-    callback=asking.as_moment,
+    callback=filters.as_moment,
     help="All runs from then on: 2026-05-01, or 90d (ago).",
 )
-@click.option("--before", metavar="TIME", callback=asking.as_moment, help="All runs that began before.")
+@click.option("--before", metavar="TIME", callback=filters.as_moment, help="All runs that began before.")
 @click.option("--list", "listing", is_flag=True, help="Show the holds that are in force; sets none.")
 @asking.reason
 @options.of_a_log

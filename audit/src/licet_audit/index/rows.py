@@ -18,6 +18,7 @@ from licet.record import Record
 from licet.workbench.history.bodies import action_and_target, mappings, text
 
 UNFINISHED = "unfinished"
+"""The end of a run that has no result yet."""
 PROBE = "probe"
 
 

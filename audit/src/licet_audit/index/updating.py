@@ -11,7 +11,6 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,9 +18,10 @@ from typing import Any
 
 import orjson
 from licet.errors import AuditUnavailable
-from licet.record import VERSION, leaf_hash
+from licet.record import VERSION
 from licet.state import StateDirectory
 
+from licet_audit import tree
 from licet_audit.chain import MAX_LINE
 from licet_audit.index import schema
 from licet_audit.index.rows import FIELDS, LISTS, Gathered, RunRow
@@ -163,7 +163,7 @@ class _Step:
         run = self._gathered(run_id, seq, content["time"]) if run_id else None
         if run is not None:
             run.note(seq, content["kind"], content.get("phase"), content["body"])
-        leaf = hashlib.sha256(b"\x00" + line.data).digest()
+        leaf = tree.leaf(line.data)
         self._records.append((self._place, seq, run.place if run else None, line.offset, leaf))
         self._place += 1
 
@@ -210,7 +210,7 @@ def _still_there(
     if owner is None:
         return False
     line = next(lines(owner.segment(state), last[1]), None)
-    return line is not None and line.complete and leaf_hash(line.data) == last[2].hex()
+    return line is not None and line.complete and tree.leaf(line.data) == last[2]
 
 
 _Look = tuple[int, str, str]

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 from licet.cli.progress import Steps
-from licet.errors import AuditUnavailable, UsageError
-from licet.output import bounded
+from licet.errors import AuditUnavailable
 
-from licet_audit.exports import Export
+from licet_audit.exports import Export, put_lines
 from licet_audit.ocsf.events import Event
 from licet_audit.ocsf.mapping import Mapper, tampered
-from licet_audit.outputs import new_file
 
 _TAMPERED = 1
 
@@ -24,31 +20,16 @@ def write(export: Export) -> int:
     """Verify the log, then write its events; a log that is not what was written is the first of them.
 
     Raises:
-        UsageError: the file exists, or would pass for a segment of the log.
+        UsageError: the events can't go there.
         AuditUnavailable: the log can't be read.
     """
     from licet.cli.terminal import put_json
 
-    output: str | None = export.options["output"]
-    if output is None:
-        if export.as_json:
-            raise UsageError(
-                "`--json` and the events both go to stdout", advice="give one of them, or `-o FILE`"
-            )
-        events = _Events(export)
-        sys.stdout.writelines(map(_line, events))
-        return events.exit_code
-    path = Path(output)
-    if path.suffix == ".jsonl" and export.reader.state.path in (*path.absolute().parents,):
-        raise UsageError(
-            f"`{bounded(output, 300)}` would pass for a part of the log", advice="name it `.ndjson`"
-        )
     events = _Events(export)
-    with new_file(path) as file:
-        for event in events:
-            file.write(_line(event).encode("ascii"))
+    count = put_lines(export, map(_line, events))
     if export.as_json:
-        put_json({"path": output, "events": events.count, "tampered": events.exit_code == _TAMPERED})
+        bad = events.exit_code == _TAMPERED
+        put_json({"path": export.options["output"], "events": count, "tampered": bad})
     return events.exit_code
 
 
@@ -57,15 +38,9 @@ class _Events:
 
     def __init__(self, export: Export) -> None:
         self._export = export
-        self.count = 0
         self.exit_code = 0
 
     def __iter__(self) -> Iterator[Event]:
-        for event in self._all():
-            self.count += 1
-            yield event
-
-    def _all(self) -> Iterator[Event]:
         from licet.cli.terminal import warn
 
         reader = self._export.reader
@@ -86,5 +61,5 @@ class _Events:
             warn(f"events end where the log can't be read: {problem.message}")
 
 
-def _line(event: Event) -> str:
-    return json.dumps(event, ensure_ascii=True, separators=(",", ":")) + "\n"
+def _line(event: Event) -> bytes:
+    return json.dumps(event, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"

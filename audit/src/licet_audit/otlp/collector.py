@@ -5,7 +5,7 @@ Rules this module keeps:
 - delivered means that the collector answered 2xx in words of OTLP; a page of some proxy is no answer;
 - what the protocol calls retryable is tried again, with growing pauses or the ones that the collector asks
   for, until patience ends; what it calls final is final;
-- redirections are not followed, and answers are read to a bound.
+- what `licet_audit.web` keeps: redirections are not followed, and answers are bounded.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from __future__ import annotations
 import email.utils
 import gzip
 import random
-import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import httpx
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError, Message
 from licet.errors import ExportFailed
@@ -27,10 +25,13 @@ from licet.output import bounded, escape
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
+from licet_audit.web import Answer as Response
+from licet_audit.web import NoAnswer, Web
+
 _RETRYABLE = frozenset({429, 502, 503, 504})
 _TOO_LARGE = 413
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _LONGEST_ASKED_S = 1.0, 60.0, 600.0
-_TIMEOUT_S = 30.0
+_PATIENCE_S = 30.0
 _MOST_ANSWER = 1 << 20
 _SHOWN = 300
 _ANSWERS: Mapping[str, tuple[type[Message], str]] = {
@@ -78,7 +79,7 @@ class Collector:
         self,
         url: str,
         signal: str,
-        headers: Mapping[str, str],
+        headers: dict[str, str],
         *,
         patience: float | None,
         hear: Callable[[str], None] = lambda text: None,
@@ -89,14 +90,12 @@ class Collector:
         self._patience = patience
         self._hear = hear
         self._clock = clock
-        fixed = {"content-type": "application/x-protobuf", "content-encoding": "gzip"}
-        self._client = httpx.Client(
-            headers={**headers, **fixed}, timeout=_TIMEOUT_S, verify=ssl.create_default_context()
-        )
+        self._headers = headers | {"content-type": "application/x-protobuf", "content-encoding": "gzip"}
+        self._web = Web(patience=_PATIENCE_S, most=_MOST_ANSWER)
 
     def close(self) -> None:
         """Let go of connections."""
-        self._client.close()
+        self._web.close()
 
     def send(self, request: bytes) -> Answer:
         """Deliver a request.
@@ -125,41 +124,36 @@ class Collector:
     def _try(self, packed: bytes) -> tuple[Answer | str, float | None]:
         """The answer; or why to try again, and in how many seconds if the collector says so."""
         try:
-            with self._client.stream("POST", self._url, content=packed) as response:
-                return self._judge(response, _read(response))
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as problem:
-            raise ExportFailed(f"nothing can be sent there: {problem}", advice="check the address") from None
-        except httpx.TransportError as problem:
-            if "CERTIFICATE_VERIFY_FAILED" in str(problem):
-                raise ExportFailed(
-                    f"the certificate of the collector is not trusted here: {problem}",
-                    advice="name the file that vouches for it in SSL_CERT_FILE",
-                ) from None
-            return bounded(escape(str(problem) or type(problem).__name__), _SHOWN), None
+            return self._judge(self._web.post(self._url, packed, self._headers))
+        except NoAnswer as problem:
+            if problem.advice is not None:
+                raise ExportFailed(f"nothing can be sent there: {problem}", advice=problem.advice) from None
+            return str(problem), None
 
-    def _judge(self, response: httpx.Response, body: bytes) -> tuple[Answer | str, float | None]:
-        status = response.status_code
-        said = f"it answered {status}{_words(response, body)}"
-        if response.is_success:
-            return self._answer(response, body), None
+    def _judge(self, response: Response) -> tuple[Answer | str, float | None]:
+        status = response.status
+        said = f"it answered {status}" + (f" ({response.said})" if response.said else "")
+        if 200 <= status < 300:
+            return self._answer(response), None
         if status in _RETRYABLE:
             return said, self._asked(response.headers.get("retry-after", ""))
         if status == _TOO_LARGE:
             raise TooLarge
         raise ExportFailed(f"the collector refuses it: {said}", advice=_ADVICE.get(status))
 
-    def _answer(self, response: httpx.Response, body: bytes) -> Answer:
+    def _answer(self, response: Response) -> Answer:
         answer: Any = self._kind()
+        body, kind = response.body, response.content_type
         try:
-            if "json" in response.headers.get("content-type", ""):
+            if "json" in kind:
                 json_format.Parse(body, answer)
-            elif "protobuf" in response.headers.get("content-type", "") or not body:
+            elif "protobuf" in kind or not body:
                 answer.ParseFromString(body)
             else:
                 raise DecodeError("it is no protobuf")
         except (DecodeError, json_format.ParseError, UnicodeDecodeError):
             raise ExportFailed(
-                f"what answered {response.status_code} there is no OTLP collector",
+                f"what answered {response.status} there is no OTLP collector",
                 advice="check the address; OTLP over HTTP usually has port 4318",
             ) from None
         partial = answer.partial_success
@@ -183,22 +177,3 @@ _ADVICE = {
     403: "give it what it asks for with `--header`, or in OTEL_EXPORTER_OTLP_HEADERS",
     404: "check the address: it is the base to which /v1/logs or /v1/traces is added",
 }
-
-
-def _read(response: httpx.Response) -> bytes:
-    found = b""
-    for chunk in response.iter_bytes():
-        found += chunk
-        if len(found) > _MOST_ANSWER:
-            raise ExportFailed(
-                "the answer of the collector is larger than any answer", advice="check the address"
-            )
-    return found
-
-
-def _words(response: httpx.Response, body: bytes) -> str:
-    """What a collector says in text, bounded; nothing if it says it in bytes."""
-    kind = response.headers.get("content-type", "")
-    if not kind.startswith("text/plain") and "json" not in kind:
-        return ""
-    return f" ({bounded(escape(body.decode('utf-8', 'replace').strip(), newlines=False), _SHOWN)})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -104,7 +104,7 @@ def write(export: Export) -> int:
         raise UsageError("`otlp` needs a collector", advice="name it with `--to URL`")
     destination = Destination.of(options["to"], options["signal"])
     headers = headers_of(options["header"], os.environ.get(HEADERS, ""))
-    for needed in ("httpx", "opentelemetry.proto"):
+    for needed in ("urllib3", "opentelemetry.proto"):
         if not _is_installed(needed):
             raise UsageError(
                 f"exporting over OTLP needs `{needed}`", advice="pip install 'licet-audit[otlp]'"
@@ -122,7 +122,7 @@ def _is_installed(module: str) -> bool:
 class _Session:
     """One export, from its cursor to the end of the log, or for as long as it follows it."""
 
-    def __init__(self, export: Export, destination: Destination, headers: Mapping[str, str]) -> None:
+    def __init__(self, export: Export, destination: Destination, headers: dict[str, str]) -> None:
         from licet_audit.otlp.shipping import Sent
 
         self._export = export

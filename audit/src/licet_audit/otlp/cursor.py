@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 
 from licet import files
 from licet.errors import AuditUnavailable, ExportFailed
-from licet.locks import try_lock
+from licet.locks import lock_file
 from licet.state import failures, user_state
 
 _SMALL = 64 * 1024
@@ -56,18 +55,16 @@ class CursorFile:
             ExportFailed: one is under way.
             AuditUnavailable: the user's state directory can't be written.
         """
-        with failures(self.path):
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = files.open_plain(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT)
-        try:
-            if not try_lock(lock):
+        with contextlib.ExitStack() as stack:
+            with failures(self.path):
+                files.make_folder(self.path.parent)
+                held = stack.enter_context(lock_file(self.path.with_suffix(".lock"), 0.0))
+            if not held:
                 raise ExportFailed(
                     "another export of this log to this destination is under way",
                     advice="wait for it, or stop it",
                 )
             yield
-        finally:
-            os.close(lock)
 
     def read(self) -> Cursor:
         """The cursor; one before the first record if there is none.

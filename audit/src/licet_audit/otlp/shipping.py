@@ -179,9 +179,8 @@ def _from(state: StateDirectory, cursor: Cursor, signal: Signal) -> Iterator[tup
     with failures(state.path):
         segments = snapshot(state)
         begin = max(min(cursor.seq, cursor.seq if cursor.oldest is None else cursor.oldest), 0)
-        begin = max(begin, segments[0].first) if segments else begin
         seen = cursor.seq < 0
-        for seq, line in enumerate(lines_from(segments, begin), begin):
+        for seq, line in lines_from(segments, begin):
             record = read(seq, line)
             if record.seq <= cursor.seq:
                 signal.items(line, record)

@@ -19,6 +19,7 @@ _TONES = {
     "gap": "bad",
     "torn_tail_quarantined": "warn",
     "reopened": "warn",
+    "anchor_failed": "warn",
     "erased": "warn",
     "pruned": "warn",
 }

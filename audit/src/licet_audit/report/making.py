@@ -15,10 +15,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from licet.errors import AuditUnavailable, UsageError
+from licet.errors import AuditUnavailable
 
 from licet_audit.index import Index, RunRow, Wanted
-from licet_audit.outputs import new_file, refuse_taken
+from licet_audit.outputs import new_file, refuse_inside, refuse_taken
 from licet_audit.report import document, population, run, waiting
 from licet_audit.report.run import ReadContent
 from licet_audit.report.standing import Standing
@@ -110,8 +110,5 @@ def require_place(directory: Path, path: Path) -> None:
     Raises:
         UsageError: it is.
     """
-    if path.resolve().is_relative_to(directory.resolve()):
-        raise UsageError(
-            f"`{path}` lies in the log's own directory", advice="write the report to another directory"
-        )
+    refuse_inside(directory, path)
     refuse_taken(path)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from licet_audit.index import RunRow
+from licet_audit.index.rows import UNFINISHED
 from licet_audit.report import words
 
 MOST_NAMES = 10_000
@@ -58,7 +59,7 @@ class Population:
         self.selected += 1
         self.first = min(self.first or row.time, row.time)
         self.last = max(self.last or row.time, row.time)
-        effect, ended = words.effect(row.effect).style, row.termination or words.UNFINISHED
+        effect, ended = words.effect(row.effect).style, row.termination or UNFINISHED
         self.effects[effect] += 1
         self.ends[ended if ended in words.ENDS else "other"] += 1
         self.minutes[row.time[:16], effect] += 1

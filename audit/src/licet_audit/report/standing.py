@@ -10,7 +10,6 @@ Rules this module keeps:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from licet.errors import AuditUnavailable
 from licet.state import StateDirectory
@@ -100,8 +99,7 @@ def _checkpoint(state: StateDirectory, given: VerifierKey | None) -> tuple[Check
         return None, "The key of this log is not known here, so its checkpoint can't be checked."
     if key.name != head.origin or note.signed_by(key) is None:
         return None, f"The checkpoint of this log is not signed by the key {source}."
-    at = note.time_by(key)
-    time = None if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    time = note.moment_by(key)
     return Checkpoint(key.fingerprint, source, head.origin, head.size, head.root.hex(), time), ""
 
 

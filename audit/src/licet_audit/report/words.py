@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from licet.backend import Termination
 
-UNFINISHED = "unfinished"
-"""The end of a run that has no result yet."""
+from licet_audit.index.rows import UNFINISHED
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -39,6 +39,13 @@ class Run:
     on_behalf_of: str | None = None
     tenant: str | None = None
     kept: list[tuple[int, Mapping[str, str]]] = field(default_factory=list)
+
+    def left(self, erased: Container[str]) -> list[tuple[int, dict[str, str]]]:
+        """What its records name and was not erased, with their numbers."""
+        each = (
+            (seq, {name: one for name, one in kept.items() if one not in erased}) for seq, kept in self.kept
+        )
+        return [(seq, kept) for seq, kept in each if kept]
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,10 +116,7 @@ def planned(state: StateDirectory, found: Survey, choice: Choice, hear: Hear = l
     """
     erasure = Erasure()
     for run in found.runs.values():
-        if not run.kept or not choice.covers(run):
-            continue
-        left = [(seq, _without(kept, found.erased)) for seq, kept in run.kept]
-        if not any(kept for _, kept in left):
+        if not choice.covers(run) or not (left := run.left(found.erased)):
             continue
         if (hold := found.holding(run)) is not None:
             erasure.held.append((run, hold))
@@ -198,10 +195,6 @@ def look_at(
                 erasure.altered.append(committed)
         if there:
             erasure.named.append(Named(run_id, seq, there))
-
-
-def _without(kept: Any, erased: set[str]) -> dict[str, str]:
-    return {name: one for name, one in kept.items() if one not in erased}
 
 
 def _spelled(named: Named) -> dict[str, Any]:

@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import orjson
 from licet.errors import AuditUnavailable
 from licet.state import StateDirectory, failures
 from licet.ulid import new_run_id
 
 from licet_audit import segments
-from licet_audit.chain import now
+from licet_audit.chain import log_record, now
 from licet_audit.identity import account
 from licet_audit.retention import holds, removal
 from licet_audit.retention.choosing import Choice
@@ -64,15 +63,12 @@ def in_force(state: StateDirectory, hear: Hear = lambda: None) -> list[Hold]:
     """
     found: dict[str, Hold] = {}
     with failures(state.path):
-        for line in segments.lines_from(segments.listing(state), 0):
+        for seq, line in segments.lines_from(segments.snapshot(state), 0):
             hear()
-            if b'"kind":"log"' not in line:
-                continue
             try:
-                content = orjson.loads(line)
-                if content["kind"] == "log":
-                    holds.follow(found, content["seq"], content["time"], content["body"])
-            except (ValueError, KeyError, TypeError, AttributeError):
+                if (content := log_record(line)) is not None:
+                    holds.follow(found, seq, content["time"], content["body"])
+            except (ValueError, KeyError):
                 raise AuditUnavailable(
                     "a record of this log is damaged, and might be of a hold",
                     advice="`licet audit verify` says what is wrong with this log",

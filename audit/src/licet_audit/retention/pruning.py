@@ -113,11 +113,7 @@ def _add_what_follows(state: StateDirectory, found: Survey, plan: Pruning) -> No
         if run.first_seq <= plan.last:
             if run.last_seq > plan.last:
                 plan.cut.append(run.run_id)
-            gone = [
-                (seq, {name: one for name, one in kept.items() if one not in found.erased})
-                for seq, kept in run.kept
-                if seq <= plan.last
-            ]
+            gone = [one for one in run.left(found.erased) if one[0] <= plan.last]
             look_at(state, run.run_id, gone, plan.erasure)
     plan.again = [hold for hold in found.holds.values() if hold.seq <= plan.last]
 

@@ -4,7 +4,7 @@ Rules this module keeps:
 
 - one removal at a time in a log: who holds `removal.lock` may remove, and may set or release holds;
 - a record that says what goes is durable before anything does;
-- what is under way is marked, so that it is finished whenever its process dies (see `unfinished`);
+- what is under way is marked, so that it is finished whenever its process dies (see `removals`);
 - segments are removed under the lock of the log.
 """
 
@@ -12,18 +12,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
 
 from licet import files
 from licet.errors import AuditUnavailable
-from licet.files import open_plain
-from licet.locks import wait_lock
+from licet.locks import lock_file
 from licet.record import Entry, Record
 from licet.state import StateDirectory, failures
 
+from licet_audit import removals
 from licet_audit.log import DurableLog
-from licet_audit.retention import unfinished
 
 _PATIENCE = 30.0  # seconds that another removal may take
 
@@ -35,20 +33,18 @@ def alone(state: StateDirectory) -> Iterator[None]:
     Raises:
         AuditUnavailable: another process has been at it for too long, or what it left can't be finished.
     """
-    with failures(state.path):
-        descriptor = open_plain(state.path / unfinished.LOCK, os.O_RDWR | os.O_CREAT)
-    try:
-        if not wait_lock(descriptor, _PATIENCE):
+    with contextlib.ExitStack() as stack:
+        with failures(state.path):
+            held = stack.enter_context(lock_file(state.path / removals.LOCK, _PATIENCE))
+        if not held:
             raise AuditUnavailable(
                 f"another process is erasing, holding or pruning in `{state.path}`",
                 advice="let it come to its end, or answer its question, then do this again",
             )
-        if unfinished.mark(state).exists():
-            with log_lock(state):
-                unfinished.finish(state)
+        if removals.mark(state).exists():
+            with log_lock(state), failures(state.path):
+                removals.finish(state)
         yield
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -58,17 +54,15 @@ def log_lock(state: StateDirectory) -> Iterator[None]:
     Raises:
         AuditUnavailable: writers have held the lock for too long.
     """
-    with failures(state.path):
-        descriptor = open_plain(state.path / "log.lock", os.O_RDWR | os.O_CREAT)
-    try:
-        if not wait_lock(descriptor, _PATIENCE):
+    with contextlib.ExitStack() as stack:
+        with failures(state.path):
+            held = stack.enter_context(lock_file(state.path / "log.lock", _PATIENCE))
+        if not held:
             raise AuditUnavailable(
                 f"another process held the lock of `{state.path}` for {_PATIENCE:.0f} s",
                 advice="end the process that hangs, then do this again",
             )
         yield
-    finally:
-        os.close(descriptor)
 
 
 def record(state: StateDirectory, entries: Sequence[Entry]) -> tuple[Record, ...]:
@@ -95,14 +89,14 @@ def carry_out(state: StateDirectory, entries: Sequence[Entry], *, size: int) -> 
         AuditUnavailable: nothing is recorded, so nothing is gone; or all is recorded, and not all is gone.
     """
     with failures(state.path):
-        files.replace(unfinished.mark(state), b"%020d\n" % size)
+        files.replace(removals.mark(state), b"%020d\n" % size)
     records = record(state, entries)
     try:
         prunes = any(entry.body.get("event") == "pruned" for entry in entries)
         with log_lock(state) if prunes else contextlib.nullcontext(), failures(state.path):
             for one in records:
-                unfinished.remove(state, one.entry.body)
-            unfinished.unmark(state)
+                removals.remove(state, one.entry.body)
+            removals.unmark(state)
     except AuditUnavailable as problem:
         raise AuditUnavailable(
             f"the removal is recorded (#{records[-1].seq}), but not all of it is gone: {problem.message}",

@@ -4,27 +4,25 @@ Rules this module keeps:
 
 - the log is only read, and all that it says is taken from records, never from files beside them;
 - a line that is no record ends the pass: nothing is removed on the word of a damaged log;
-- a name in a record that is no commitment leads to no file; such records are counted, `verify` tells more.
+- a name in a record that is no commitment leads to no file; `verify` tells of such records.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 from licet.errors import AuditUnavailable, UsageError
-from licet.files import open_plain
-from licet.locks import try_lock
 from licet.state import StateDirectory, failures
 
 from licet_audit.contents import is_commitment
+from licet_audit.recovery import is_alive
+from licet_audit.removals import commitments_of
 from licet_audit.retention.choosing import Run
 from licet_audit.retention.holds import Hold, follow
-from licet_audit.retention.unfinished import commitments_of
-from licet_audit.segments import Line, Segment, lines, listing
+from licet_audit.segments import Line, Segment, lines, snapshot
 
 Hear = Callable[[], None]
 _BEGIN_RUNS = ("request", "probe")  # what the first record of a run is, if it is there
@@ -41,13 +39,12 @@ class Stretch:
 
 @dataclass(slots=True)
 class Survey:
-    """What a log holds; `strays` counts records that name something else than commitments."""
+    """What a log holds."""
 
     runs: dict[str, Run] = field(default_factory=dict)
     holds: dict[str, Hold] = field(default_factory=dict)
     erased: set[str] = field(default_factory=set)
     stretches: list[Stretch] = field(default_factory=list)
-    strays: int = 0
 
     @property
     def size(self) -> int:
@@ -96,13 +93,7 @@ class Survey:
             _describe(run, content["body"])
         elif content["kind"] == "result":
             run.finished = True
-        if kept := content.get("kept"):
-            self._take_kept(run, seq, kept)
-
-    def _take_kept(self, run: Run, seq: int, kept: Mapping[str, Any]) -> None:
-        good = {name: one for name, one in kept.items() if is_commitment(one)}
-        self.strays += len(good) < len(kept)
-        if good:
+        if good := {name: one for name, one in content.get("kept", {}).items() if is_commitment(one)}:
             run.kept.append((seq, good))
 
     def _take_event(self, seq: int, time: str, content: Mapping[str, Any]) -> None:
@@ -121,7 +112,7 @@ def survey(state: StateDirectory, hear: Hear = lambda: None) -> Survey:
     """
     found = Survey()
     with failures(state.path):
-        for segment in listing(state):
+        for segment in snapshot(state):
             stretch = Stretch(segment, segment.first - 1)
             found.stretches.append(stretch)
             for line in lines(segment):
@@ -142,13 +133,9 @@ def is_writing(state: StateDirectory, run: Run) -> bool:
     path = state.path / "writers" / run.instance
     with failures(path):
         try:
-            descriptor = open_plain(path, os.O_RDWR)
+            return is_alive(path)
         except FileNotFoundError:
             return False
-        try:
-            return not try_lock(descriptor, shared=True)
-        finally:
-            os.close(descriptor)
 
 
 def _taken(found: Survey, line: Line, stretch: Stretch) -> None:

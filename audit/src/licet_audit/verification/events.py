@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from licet_audit.retention.unfinished import commitments_of
+from licet_audit.removals import commitments_of
 from licet_audit.verification.kept import Kept, StateOf
 from licet_audit.verification.runs import Runs
 

@@ -10,7 +10,6 @@ Rules this module keeps:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 from licet_audit.claims import Claim
 from licet_audit.notes import Head, VerifierKey
@@ -56,7 +55,7 @@ def signatures(outside: Outside) -> Claim:
         )
     assert newest.note is not None
     assert newest.head is not None
-    told = f"{newest.head.size} records are signed as of {_time(newest.note.time_by(key))} by the log's clock"
+    told = f"{newest.head.size} records are signed as of {newest.note.moment_by(key)} by the log's clock"
     fingerprint = f"SHA-256 of the key {key.fingerprint}"
     if outside.source == "beside":
         compare = "with the key that lies beside it: compare its fingerprint with its owner's"
@@ -158,10 +157,3 @@ def unsigned_tail(outside: Outside, roots: Roots, since: str | None) -> Claim:
         return Claim(name, True, "the newest checkpoint covers every record")
     when = f", the first of them of {since}" if since else ""
     return Claim(name, None, f"{count} records are not signed yet{when}: only the chain holds them together")
-
-
-def _time(seconds: int | None) -> str:
-    try:
-        return f"{datetime.fromtimestamp(seconds or 0, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    except (OverflowError, ValueError, OSError):
-        return f"second {seconds}"

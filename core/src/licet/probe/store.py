@@ -96,13 +96,10 @@ class ReceiptStore:
     @contextlib.contextmanager
     def _locked(self, path: Path) -> Iterator[None]:
         """Keep other processes from reading and writing in between; the lock goes with its holder."""
-        descriptor = files.open_plain(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT)
-        try:
-            if not locks.wait_lock(descriptor, _WAIT_S):
+        with locks.lock_file(path.with_suffix(".lock"), _WAIT_S) as held:
+            if not held:
                 raise TimeoutError(errno.ETIMEDOUT, "another process keeps it locked", str(path))
             yield
-        finally:
-            os.close(descriptor)
 
     def _tidy(self) -> None:
         for path in self._place().iterdir():

@@ -12,18 +12,17 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
 from licet.errors import reason_of
-from licet.files import open_plain, read_plain, sync_directory
-from licet.locks import try_lock
+from licet.files import read_plain, sync_directory
+from licet.locks import lock_file
 from licet.state import StateDirectory
 
 from licet_audit import contents, segments
+from licet_audit.chain import log_record
 
 LOCK = "removal.lock"  # held by who removes
 
@@ -39,12 +38,9 @@ def finish_if_left(state: StateDirectory) -> None:
     if not mark(state).exists():
         return
     try:
-        descriptor = open_plain(state.path / LOCK, os.O_RDWR | os.O_CREAT)
-        try:
-            if try_lock(descriptor):  # else who removes is alive
+        with lock_file(state.path / LOCK, 0.0) as held:
+            if held:  # else who removes is alive
                 finish(state)
-        finally:
-            os.close(descriptor)
     except OSError as problem:
         _log.warning("an erasure that is recorded could not be finished: %s", reason_of(problem))
 
@@ -80,12 +76,9 @@ def finish(state: StateDirectory) -> None:
     """
     text = read_plain(mark(state), _DIGITS + 1).strip()
     since = int(text) if text.isdigit() else 0
-    for line in segments.lines_from(segments.listing(state), since):
-        if b'"kind":"log"' not in line:
-            continue
+    for _, line in segments.lines_from(segments.listing(state), since):
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):  # for `verify` to tell
-            content = orjson.loads(line)
-            if content["kind"] == "log":
+            if (content := log_record(line)) is not None:
                 remove(state, content["body"])
     unmark(state)
 
