@@ -66,7 +66,7 @@ class Doubt(Exception):
 def accepted(data: bytes | None, log: str, state_of: StateOf, as_signed: int = 0) -> Accepted | None:
     """Accept the lines of a part of the log called `log`; None where one of them is in doubt.
 
-    A part of the first `as_signed` records is not spelled again: whoever calls this compares its root.
+    The first `as_signed` records are not spelled again: whoever calls this compares the root of them all.
     """
     if not data or not data.endswith(b"\n"):
         return None
@@ -74,9 +74,9 @@ def accepted(data: bytes | None, log: str, state_of: StateOf, as_signed: int = 0
     lines.pop()
     try:
         found = _scan(_fields(data), lines, log, state_of)
-        if found.first + found.count > as_signed:
-            _require_spelling(data, lines)
-            found.spelled = found.count
+        if after := lines[max(0, as_signed - found.first) :]:
+            _require_spelling(after)
+        found.spelled = len(after)
     except (ValueError, TypeError, KeyError, RecursionError, Doubt):
         return None
     return found
@@ -135,13 +135,13 @@ def _require_links(found: Accepted, links: list[str]) -> None:
         raise Doubt
 
 
-def _require_spelling(data: bytes, lines: list[bytes]) -> None:
+def _require_spelling(lines: list[bytes]) -> None:
     """Make sure that each line is the one spelling of its content.
 
     Raises:
         Doubt, ValueError, TypeError, RecursionError: one is not.
     """
-    for line, closer in zip(lines, _doubtful(data, lines), strict=True):
+    for line, closer in zip(lines, _doubtful(lines), strict=True):
         content = _content(line)
         if orjson.dumps(content, None, _SPELLING) != line:
             raise Doubt
@@ -157,13 +157,14 @@ _content: Callable[[bytes], dict[str, Any]] = msgspec.json.Decoder(dict[str, Any
 _fields: Callable[[bytes], list[Fields]] = msgspec.json.Decoder(Fields).decode_lines
 
 
-def _doubtful(data: bytes, lines: list[bytes]) -> list[bool]:
+def _doubtful(lines: list[bytes]) -> list[bool]:
     """Which lines may have keys beyond ASCII or be nested too deeply.
 
     A line of at most `MAX_DEPTH` pairs of brackets is not, wherever they stand.
     """
+    data = b"\n".join(lines)
     brackets = data.translate(None, _NOT_BRACKETS).split(b"\n")
-    many = [len(one) > 2 * MAX_DEPTH for one in brackets[:-1]]
+    many = [len(one) > 2 * MAX_DEPTH for one in brackets]
     return many if data.isascii() else [m or not line.isascii() for m, line in zip(many, lines, strict=True)]
 
 
