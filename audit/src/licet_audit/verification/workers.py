@@ -16,14 +16,13 @@ import gc
 import json
 import os
 import pickle
-import subprocess
 import sys
 from collections.abc import Generator, Sequence
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import IO, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from licet.errors import AuditUnavailable
 from licet.state import StateDirectory
@@ -31,6 +30,9 @@ from licet.state import StateDirectory
 from licet_audit import contents
 from licet_audit.verification.parts import Part, read
 from licet_audit.verification.scan import Accepted, accepted
+
+if TYPE_CHECKING:
+    import subprocess
 
 WORTHWHILE = 32
 """Parts from which on further processes are worth their start."""
@@ -133,6 +135,8 @@ class _Worker:
     """
 
     def __init__(self, log: Log, inbox: SimpleQueue[tuple[_Worker, bytes | None]]) -> None:
+        import subprocess  # here, since those processes need it least
+
         self.asked: list[int] = []
         """The parts that it has not answered yet."""
         self._inbox = inbox
