@@ -131,6 +131,7 @@ def test_a_restored_backup_is_found_by_who_saw_more(
     result = verify(state)
     assert (result.status, set(failed(result))) == ("incomplete", {"consistency"})
     assert failed(result)["consistency"] == "350 records were seen before, now the log ends with #299"
+    assert result.not_proven[0].endswith(": they do not continue what this user saw before")
     outsider()
     result = verify(state)
     assert result.status == "proven"

@@ -63,7 +63,9 @@ def bodies(draw: st.DrawFn) -> tuple[str, str | None, dict[str, Any]]:
     )
     hit = st.fixed_dictionaries({"rule": words, "truth": st.sampled_from(("true", "false", "unknown"))})
     usual: dict[str, st.SearchStrategy[Any]] = {
-        "subject": st.fixed_dictionaries({"id": words, "type": words}, optional={"tenant": words}),
+        "subject": st.fixed_dictionaries(
+            {"id": words, "type": words}, optional={"tenant": words, "on_behalf_of": words}
+        ),
         "effect": effects,
         "policy": words,
         "verdicts": st.lists(verdict, max_size=3),
@@ -161,7 +163,8 @@ def slow_row(place: int, records: list[Record]) -> RunRow:
     rules, hosts, tools, denied = [], [], [], []
     for record in records:
         kind, phase, body = record.entry.kind, record.entry.phase, record.entry.body
-        if kind == "request" and isinstance(body.get("subject"), dict):
+        nobody = row["subject"] is row["on_behalf_of"] is None
+        if kind == "request" and isinstance(body.get("subject"), dict) and nobody:
             row["subject"], row["subject_type"] = text(body, "subject", "id"), text(body, "subject", "type")
             row["tenant"] = text(body, "subject", "tenant")
             row["on_behalf_of"] = text(body, "subject", "on_behalf_of")
@@ -207,13 +210,15 @@ def asked(intent: str, hosts: list[str], tools: list[str]) -> None:
 
 def chosen(rows: list[RunRow], wanted: Wanted) -> list[RunRow]:
     """The rows that are wanted, one question after the other."""
-    equal = {"effect": wanted.decision, "subject": wanted.subject, "tenant": wanted.tenant}
+    equal = {"effect": wanted.decision, "tenant": wanted.tenant}
     equal |= {"backend": wanted.backend, "termination": wanted.termination}
     among = {"rules": wanted.rule, "hosts": wanted.host, "tools": wanted.tool}
     for name, value in equal.items():
         rows = [row for row in rows if value is None or getattr(row, name) == value]
     for name, value in among.items():
         rows = [row for row in rows if value is None or value in getattr(row, name)]
+    who = wanted.subject
+    rows = [row for row in rows if who is None or who in (row.subject, row.on_behalf_of)]
     rows = [row for row in rows if row.run_id.startswith(wanted.run or "")]
     rows = [row for row in rows if (wanted.since or "") <= row.time]
     rows = [row for row in rows if wanted.until is None or row.time < wanted.until]
@@ -246,7 +251,9 @@ def check(state: StateDirectory, wanted: list[Wanted]) -> None:
             assert dict(index.counts(one, "day")) == grouped(expected, lambda row: (row.time[:10],))
             assert dict(index.counts(one, "effect")) == grouped(expected, lambda row: (row.effect,))
             assert dict(index.counts(one, "backend")) == grouped(expected, lambda row: (row.backend,))
+            assert dict(index.counts(one, "subject")) == grouped(expected, lambda row: (row.subject,))
             assert dict(index.counts(one, "rule")) == grouped(expected, lambda row: row.rules)
+            assert dict(index.counts(one, "host")) == grouped(expected, lambda row: row.hosts)
             assert dict(index.counts(one, "denied")) == grouped(expected, lambda row: row.denied)
         for run_id in ("", "R1", "R12", "none"):
             assert index.records(run_id) == tuple(one for one in records if one.entry.run_id == run_id)

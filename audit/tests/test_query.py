@@ -174,7 +174,10 @@ def test_a_name_that_no_run_has_finds_nothing_and_the_nearest_is_told(
     code, out, err = ask(capsys, "query", "--state", log, "--backend", "montie", "--json")
     assert (code, json.loads(out)) == (0, [])
     assert err == "! no run in this log has the backend `montie`; did you mean `monty`?\n"
-    assert ask(capsys, "query", "--state", log, "--tool", "x")[2].endswith("no run has any tool\n")
+    assert ask(capsys, "query", "--state", log, "--tool", "x")[1:] == (
+        "",
+        "! no run in this log has the tool `x`; no run has any tool\nno run answers that\n",
+    )
 
 
 def test_one_record_and_none(capsys: pytest.CaptureFixture[str], log: str) -> None:

@@ -112,12 +112,12 @@ def test_denials_and_uncertain_ends_come_first(append: Append, report: Report) -
     page = report()
     assert [card.split(" 2026")[0] for card in page.cards] == [
         "attacks for evidence 1 refuted ?",
-        "allowed unfinished ada",
-        "allowed exited 2 denied while it ran ada",
-        "denied policy denied bob",
-        "allowed timeout ada",
-        "asks exited ada",
-        "allowed exited ada",
+        "allowed unfinished ada for eve",
+        "allowed exited 2 denied while it ran ada for eve",
+        "denied policy denied bob for eve",
+        "allowed timeout ada for eve",
+        "asks exited ada for eve",
+        "allowed exited ada for eve",
     ]
     assert "Denials and uncertain ends: 4 of 4" in page.text
     assert "All other runs: 3 of 3" in page.text
@@ -230,7 +230,7 @@ def test_what_the_log_says_of_itself_is_told_losses_first(append: Append, report
 
     append(ordinary()[0], [log_entry("gap", missing=3)])
     said = report().text
-    assert said.index("gap missing 3") < said.index("opened log")
+    assert said.index("gap 3 records could not be written") < said.index("opened log")
 
 
 def test_a_tampered_log_is_red_at_the_top_and_still_reported(
@@ -380,6 +380,6 @@ def test_json_says_what_was_written(
         == 0
     )
     assert json.loads(capfd.readouterr().out) == {
-        "file": str(path), "status": "proven", "records": records[-1].seq + 1,
+        "path": str(path), "status": "proven", "records": records[-1].seq + 1,
         "runs": 7, "selected": 7, "shown": 2, "unread": None,
     }  # fmt: skip

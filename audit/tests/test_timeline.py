@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from licet.record import Entry, Record, seat
+from licet_audit import controls
 from licet_audit.timeline import Row, rows
 
 WRITER = {"host": "h", "pid": 1, "instance": "i", "version": "1", "boot": "b"}
@@ -97,12 +98,23 @@ def test_controls_are_told_apart_as_asked_claimed_set_up_seen_and_unknown() -> N
             },
         ),
     )
-    assert find(found, "  timeout")[2] == "asked enforced, claimed enforced, set up 30.0, seen stopped"
+    assert find(found, "  timeout")[2] == "asked enforced, claimed enforced, set up 30 s, seen stopped"
     assert find(found, "  memory_limit")[2:] == ("asked enforced, claimed partial, nothing seen of it", "bad")
     assert find(found, "protection")[2:] == (
         "2 controls were asked for, the system showed something of 1",
         "warn",
     )
+
+
+@pytest.mark.parametrize("lost", [{}, {"termination": "unknown", "success": False, "recovered": True}])
+def test_nothing_is_seen_of_the_controls_of_a_run_that_was_lost(lost: dict[str, Any]) -> None:
+    required = {"backend": "b", "required": {"timeout": "enforced"}}
+    started = [record(0, "selection", None, required), record(1, "execution", "before", {})]
+    (row,) = controls.of_run([*started, *([record(2, "result", "after", lost)] if lost else [])])
+    assert row.unknown
+    refused = {"termination": "policy_denied", "success": False, "executed": False}
+    (row,) = controls.of_run([started[0], record(1, "result", "after", refused)])
+    assert not row.unknown
 
 
 def test_a_clock_that_was_set_back_is_told_and_changes_no_time() -> None:

@@ -93,7 +93,7 @@ def test_an_open_run_is_an_unknown_outcome(state: StateDirectory, append: Append
     append([entry("decision", "a", effect="allow"), entry("execution", "a", "before")])
     assert told(verify(state), "outcomes") == (
         None,
-        "1 runs began and have no result yet, 0 ended as unknown",
+        "begun and without a result yet: 1; ended as unknown: 0",
     )
     append([])  # the next writer closes what the one before left open
     assert told(verify(state), "outcomes") == (True, "every run that began has a result; 1 ended as unknown")

@@ -53,8 +53,8 @@ def test_a_record_is_proved_to_somebody_who_has_only_the_key(
     elsewhere(monkeypatch, tmp_path)
     unknown = licet("audit", "prove", "--check", "two.tlog-proof")
     assert unknown.code == 4
-    assert "! unverifiable" in unknown.err
-    assert "get the key from the log's owner, and give it as `--key`" in unknown.err
+    assert "! unverifiable" in unknown.out
+    assert "get the key from the log's owner, and give it as `--key`" in unknown.out
     found = licet("audit", "prove", "--check", "two.tlog-proof", "--key", str(log / "log.vkey"), "--json")
     assert found.code == 0
     assert found.json["status"] == "proven"
@@ -65,7 +65,7 @@ def test_a_record_is_proved_to_somebody_who_has_only_the_key(
     (tmp_path / "bad").write_text(proof.replace("index 2", "index 1"))
     bad = licet("audit", "prove", "--check", "bad", "--key", key)
     assert bad.code == 1
-    assert "the hashes do not lead to the root of its checkpoint" in bad.err
+    assert "the hashes do not lead to the root of its checkpoint" in bad.out
 
 
 def test_a_bare_proof_needs_its_record(log: Path, tmp_path: Path) -> None:

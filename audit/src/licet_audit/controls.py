@@ -1,7 +1,7 @@
 """The contract of a run, control by control: asked, claimed, configured, observed, or unknown.
 
 Rules this module keeps: the four are told apart as the records hold them; what nothing was observed of is
-unknown, whatever was claimed.
+unknown, whatever was claimed, also where the process died or has not ended.
 """
 
 from __future__ import annotations
@@ -10,15 +10,28 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from licet.contract import Control
 from licet.record import Record
+from licet.units import show_limit
 from licet.workbench.history.bodies import texts
+
+_TIMES = frozenset({Control.timeout.value, Control.cpu_time_limit.value})
+_SIZES = frozenset(
+    {
+        Control.memory_limit.value,
+        Control.stdout_limit.value,
+        Control.stderr_limit.value,
+        Control.filesystem_bytes_limit.value,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ControlRow:
     """One control: the level asked for and the one claimed, what was set up and what was seen of it.
 
-    None where a record says nothing. `unknown` says that it was asked for and nothing was observed of it.
+    A measure that was set up has its unit. None where a record says nothing. `unknown` says that it was asked
+    for and nothing was observed of it.
     """
 
     control: str
@@ -42,6 +55,7 @@ def of_run(records: Iterable[Record]) -> tuple[ControlRow, ...]:
     configured = _mapping(bodies, "result", "configured")
     observed = _mapping(bodies, "result", "observed")
     unknown = set(texts(bodies.get("result", {}).get("unknown")))
+    ran = bodies.get("result", {}).get("executed") is not False  # or may have, if its process died
     names = sorted(
         {*asked, *claimed, *configured, *observed, *unknown}, key=lambda one: (one not in asked, one)
     )
@@ -50,9 +64,9 @@ def of_run(records: Iterable[Record]) -> tuple[ControlRow, ...]:
             control=name,
             asked=_text(asked.get(name)),
             claimed=_text(claimed.get(name)),
-            configured=_text(configured.get(name)),
+            configured=_measured(name, configured.get(name)),
             observed=_text(observed.get(name)),
-            unknown=name in unknown,
+            unknown=name in unknown or (ran and name in asked and name not in observed),
         )
         for name in names
     )
@@ -61,6 +75,16 @@ def of_run(records: Iterable[Record]) -> tuple[ControlRow, ...]:
 def _mapping(bodies: Mapping[str, Mapping[str, Any]], kind: str, name: str) -> Mapping[str, Any]:
     found = bodies.get(kind, {}).get(name)
     return found if isinstance(found, dict) else {}
+
+
+def _measured(control: str, value: object) -> str | None:
+    """A time or a size with its unit, all else as it was recorded."""
+    if value is None or control not in _TIMES | _SIZES:
+        return _text(value)
+    try:
+        return show_limit("wall_time" if control in _TIMES else "memory", float(str(value)))
+    except (ValueError, OverflowError):
+        return str(value)
 
 
 def _text(value: object) -> str | None:

@@ -35,8 +35,11 @@ class TailQuarantined(Part):
 
     event: Literal["torn_tail_quarantined"] = "torn_tail_quarantined"
     bytes: int
+    """How long it was."""
     sha256: str
+    """Of these bytes."""
     file: str
+    """Its name in `quarantine`."""
 
 
 class RecordsLost(Part):
@@ -44,6 +47,7 @@ class RecordsLost(Part):
 
     event: Literal["gap"] = "gap"
     missing: int
+    """How many."""
 
 
 class Anchored(Part):
@@ -69,8 +73,11 @@ class AnchorFailed(Part):
 
     event: Literal["anchor_failed"] = "anchor_failed"
     anchor: str
+    """As for `anchored`."""
     kind: str
+    """As for `anchored`."""
     size: int
+    """How many records the checkpoint covers."""
     reason: str
 
 
@@ -78,6 +85,7 @@ class Committed(Part):
     """What one record names of content that is kept beside the log."""
 
     run_id: str
+    """Its run."""
     seq: int
     """The record."""
     kept: dict[str, str]
@@ -104,6 +112,7 @@ class Chosen(Part):
     """Which runs are meant: those that meet all of it, now and later. What is null chooses nothing out."""
 
     runs: list[str] | None
+    """Their ids."""
     subject: str | None
     """Of the subject itself, or of whom it acted for."""
     tenant: str | None
@@ -132,8 +141,10 @@ class HoldReleased(Part):
 
     event: Literal["released"] = "released"
     hold: str
+    """The id of the hold."""
     reason: str
     by: str
+    """The account that ended it."""
 
 
 class PrunedSegment(Part):
@@ -143,6 +154,7 @@ class PrunedSegment(Part):
     last: int
     """The numbers of its first and last record."""
     bytes: int
+    """Its size."""
     sha256: str
     """Of the file."""
 
@@ -162,6 +174,7 @@ class SegmentsPruned(Part):
     """The time of the newest record that is removed."""
     reason: str
     by: str
+    """The account that asked for it."""
 
 
 EVENTS: tuple[type[BaseModel], ...] = (

@@ -166,5 +166,4 @@ def _failures(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        place = problem.filename if isinstance(problem.filename, str) else str(path)
-        raise LicetError(f"`{bounded(place, 300)}` can't be written: {reason_of(problem)}") from None
+        raise LicetError(f"`{bounded(str(path), 300)}` can't be written: {reason_of(problem)}") from None

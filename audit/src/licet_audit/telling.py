@@ -18,6 +18,8 @@ from licet.cli import because
 from licet.output import bounded
 from licet.workbench.history.bodies import line, mappings, text, texts
 
+from licet_audit.event_words import event_words
+
 Tone = Literal["good", "bad", "warn", "plain", "faint"]
 """`faint` is what most readers skip: digests, versions, what was not asked for."""
 
@@ -213,7 +215,7 @@ def selection(body: Mapping[str, Any]) -> Iterator[Told]:
     for candidate in mappings(body.get("candidates")):
         name, lacks = text(candidate, "name") or "?", texts(candidate.get("blockers"))
         if lacks:
-            yield told(f"  not {name}", "; ".join(lacks), "faint")
+            yield told(f"  not {name}", "; ".join(lacks), "plain" if chosen is None else "faint")
         for refuted in texts(candidate.get("refuted")):
             yield told("  refuted", f"{name}: {refuted}", "bad")
     if plan := text(body, "plan_digest"):
@@ -232,7 +234,8 @@ def authorization(body: Mapping[str, Any]) -> Iterator[Told]:
 
 def execution(body: Mapping[str, Any]) -> Iterator[Told]:
     """What is about to run, where, and what it can reach."""
-    walls = str(body.get("isolation")).replace("_", " ")
+    isolation = str(body.get("isolation")).replace("_", " ")
+    walls = "no" if isolation == "none" else isolation
     yield told("starts", f"in {text(body, 'backend') or '?'} ({text(body, 'version') or '?'}), {walls} walls")
     opened = body.get("opened")
     if isinstance(opened, dict):
@@ -319,10 +322,10 @@ def _output(body: Mapping[str, Any]) -> Iterator[Told]:
 
 def of_the_log(body: Mapping[str, Any]) -> Iterator[Told]:
     """What the log says of itself."""
-    rest = ", ".join(f"{name} {value}" for name, value in body.items() if name != "event")
+    said = event_words(body)
     event = str(body.get("event"))
     tone: Tone = "faint" if event in ("opened", "sealed", "anchored") else "warn"
-    yield told("the log", f"{event.replace('_', ' ')}{f': {rest}' if rest else ''}", tone)
+    yield told("the log", f"{event.replace('_', ' ')}{f': {said}' if said else ''}", tone)
 
 
 def anything(kind: str, body: Mapping[str, Any]) -> Iterator[Told]:

@@ -88,11 +88,25 @@ def write(export: Export) -> int:
         rows.append(("left out", f"{newer} that are newer than the newest checkpoint"))
     rows += [
         ("anchors", str(manifest["anchors"]) if manifest["anchors"] else "none: nobody outside has seen it"),
-        ("content", f"{len(manifest['content'])} of {manifest['commitments']} pieces"),
-        ("check it", f"python3 {output}/verify.py --key KEY" if not output.endswith(".zip") else "unpack it"),
+        ("content", _content(manifest, asked=export.options["content"])),
+        ("check it", _advice(output)),
     ]
     show_card(Card("good", "written", output, rows))
     return 0
+
+
+def _content(manifest: dict[str, Any], *, asked: bool) -> str:
+    if not manifest["commitments"]:
+        return "none: these records commit to none"
+    if not asked:
+        return f"left out; `--content` adds what is kept of {manifest['commitments']} pieces"
+    return f"{len(manifest['content'])} of {manifest['commitments']} pieces; the others are not kept any more"
+
+
+def _advice(output: str) -> str:
+    """How whoever gets the bundle checks it; the key has to come another way."""
+    script = "unpack it, python3 verify.py" if output.endswith(".zip") else f"python3 {output}/verify.py"
+    return f"{script} --key KEY; KEY is the log's public key, told by another way than the bundle"
 
 
 def _gather(export: Export, file: IO[bytes]) -> tuple[_Gathered, int, Prover]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from licet_audit.retention.erasing import Erasure
     from licet_audit.retention.survey import Survey
 
+_SHOWN = 10  # runs that are named
 _STAYS = (
     "the records stay and still prove, with sizes and keyed digests; backups, snapshots and what a disk "
     "keeps of deleted files are not reached"
@@ -147,21 +148,37 @@ def _tell(erasure: Erasure, records: tuple[int, ...] | None, *, as_json: bool) -
         else "erased"
     )
     rows = [("content", _summary(erasure))] if erasure.count else []
-    rows += [("", run) for run in erasure.runs[:10]]
-    rows += [("", f"and {len(erasure.runs) - 10} more")] if len(erasure.runs) > 10 else []
+    rows += [("", text) for text in _first(erasure.runs)]
     if erasure.left:
         rows.append(("again", f"{_pieces(len(erasure.left))} that was erased before, and was there again"))
     if erasure.altered:
         rows.append(("altered", f"{len(erasure.altered)} of it was no longer what was committed to"))
     if erasure.missing:
         rows.append(("missing", f"{len(erasure.missing)} was gone already, and no record says why"))
-    held = {run.run_id: hold for run, hold in erasure.held}
-    rows += [("on hold", f"{run}: {hold}") for run, hold in list(held.items())[:10]]
-    rows += [("not ended", run.run_id) for run in erasure.unfinished[:10]]
+    rows += _left(erasure)
     if records:
         rows.append(("stays", _STAYS))
     note = f"audit {', '.join(f'#{seq}' for seq in records[:3])}" if records else ""
-    show_card(Card("warn" if held or erasure.unfinished else "good", heading, note, rows))
+    show_card(Card("warn" if erasure.held or erasure.unfinished else "good", heading, note, rows))
+
+
+def _left(erasure: Erasure) -> list[tuple[str, str]]:
+    """What stays of that which was asked for, by hold."""
+    runs: dict[str, set[str]] = {}
+    for run, hold in erasure.held:
+        runs.setdefault(str(hold), set()).add(run.run_id)
+    rows = []
+    for said, kept in runs.items():
+        rows.append(("on hold", f"{len(kept)} run{'' if len(kept) == 1 else 's'}: {said}"))
+        rows += [("", text) for text in _first(sorted(kept))]
+    unfinished = _first([run.run_id for run in erasure.unfinished])
+    return rows + [("not ended" if not number else "", text) for number, text in enumerate(unfinished)]
+
+
+def _first(runs: list[str]) -> list[str]:
+    """Some runs, and how many more there are."""
+    more = len(runs) - _SHOWN
+    return [*runs[:_SHOWN], *([f"and {more} more"] if more > 0 else [])]
 
 
 def _as_json(erasure: Erasure, records: tuple[int, ...] | None) -> dict[str, Any]:

@@ -77,6 +77,9 @@ def export(
     """Export runs of the log; without RUN, --since and --until all of it.
 
     RUN is a run's id or the beginning of one. Nothing that exists is overwritten.
+
+    Exit codes: 0 written · 2 usage · 7 the log can't be used · 8 it can't be written or sent; ocsf: 1 the log
+    is tampered with; otlp: 3 the collector did not take some
     """
     from licet_audit.cli.readers import reader_of
     from licet_audit.selection import select

@@ -29,7 +29,7 @@ _SHOWN = 200  # characters of what was given
 _OPTIONS = (
     ("run", "ID", "Runs whose id begins so."),
     ("decision", "WORD", "What was decided: allow, ask, deny; probe for attacks on a backend."),
-    ("subject", "ID", "For whom it was."),
+    ("subject", "ID", "For whom it was, itself or on behalf of it."),
     ("tenant", "ID", "The tenant of the subject."),
     ("backend", "NAME", "The backend that ran it."),
     ("rule", "ID", "A rule that applied, to the request or to a call."),

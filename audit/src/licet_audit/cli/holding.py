@@ -44,6 +44,8 @@ def hold(
 
     Held are the runs that meet all options, those of later too. A run whose records don't say for whom it
     was is held with every subject and tenant. A hold is a record in the log.
+
+    Exit codes: 0 held · 2 usage, or no such run · 7 not possible
     """
     from licet.errors import UsageError
 
@@ -55,7 +57,8 @@ def hold(
     if choice.is_empty:
         raise UsageError(
             "nothing is chosen",
-            advice="name runs, or choose by subject, tenant or time; `--list` shows what is held",
+            advice="name runs, or choose with `--subject`, `--tenant`, `--since`, `--before`; "
+            "`--list` shows what is held",
         )
     from licet_audit.retention import holding
 
@@ -72,18 +75,21 @@ def hold(
 @options.of_a_log
 @options.as_json
 def release(hold: str, reason: str | None, state: str | None, policy: str | None, as_json: bool) -> int:
-    """End a hold; HOLD is its id or the beginning of that. What it held may then be erased and pruned."""
+    """End a hold; HOLD is its id or the beginning of that. What it held may then be erased and pruned.
+
+    Exit codes: 0 released · 2 usage, or no such hold · 7 not possible
+    """
     from licet_audit.retention import holding
 
     why, where = asking.stated(reason), asking.log_to_change(state, policy)
     with counted("records read") as hear:
         ended, seq = holding.release_hold(where, hold.upper(), why, hear)
-    _tell(ended, "released", f"audit #{seq}", as_json=as_json)
+    _tell(ended, "released", f"audit #{seq}", as_json=as_json, ended=why)
     return 0
 
 
 def _list(state: str | None, policy: str | None, *, as_json: bool) -> int:
-    from licet.cli.terminal import put_json, put_table
+    from licet.cli.terminal import put_json, put_table, say
 
     from licet_audit.retention import holding
 
@@ -92,8 +98,11 @@ def _list(state: str | None, policy: str | None, *, as_json: bool) -> int:
     if as_json:
         put_json([one.as_json() for one in found])
         return 0
+    if not found:
+        say("no hold is in force")
+        return 0
     rows = [(one.id, one.since[:19].replace("T", " "), one.by, _what(one), one.reason) for one in found]
-    put_table(("hold", "since (UTC)", "by", "what", "why"), rows, prose=1)
+    put_table(("hold", "since (UTC)", "by", "what", "why"), rows, prose=1, whole=0)
     return 0
 
 
@@ -101,11 +110,12 @@ def _what(hold: Hold) -> str:
     return str(hold.what) if hold.what is not None else "everything: its record can't be understood"
 
 
-def _tell(hold: Hold, heading: str, note: str, *, as_json: bool) -> None:
+def _tell(hold: Hold, heading: str, note: str, *, as_json: bool, ended: str | None = None) -> None:
     from licet.cli.terminal import Card, put_json, show_card
 
     if as_json:
         put_json(hold.as_json())
         return
     rows = [("hold", hold.id), ("what", _what(hold)), ("why", hold.reason), ("by", hold.by)]
+    rows += [("ended", ended)] if ended is not None else []
     show_card(Card("good", heading, note, rows))

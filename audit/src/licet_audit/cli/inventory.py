@@ -15,7 +15,7 @@ _COLUMNS = ("log", "found", "records", "signed", "last signed (UTC)", "last clos
 def list_logs(*, as_json: bool) -> int:
     """Show all logs that this user's state directory knows."""
     from licet.cli.progress import Steps
-    from licet.cli.terminal import put_json, put_table
+    from licet.cli.terminal import put_json, put_table, say
 
     from licet_audit.inventory import inventory
 
@@ -26,8 +26,10 @@ def list_logs(*, as_json: bool) -> int:
             steps.step()
     if as_json:
         put_json([asdict(log) for log in logs])
+    elif not logs:
+        say("this user has no log on this host, as far as its state directory knows")
     else:
-        put_table(_COLUMNS, map(_row, logs), prose=1)
+        put_table(_COLUMNS, map(_row, logs), prose=1, whole=0)
     return 0
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @options.as_json
 def list_runs(state: str | None, policy: str | None, limit: int, logs: bool, as_json: bool) -> int:
     """List the runs of the log, newest last; with `--logs`, all logs and what is found of each."""
-    from licet.cli.terminal import put_json, put_table
+    from licet.cli.terminal import put_json, put_table, say
 
     from licet_audit.cli import inventory, tables
 
@@ -45,9 +45,11 @@ def list_runs(state: str | None, policy: str | None, limit: int, logs: bool, as_
         return inventory.list_logs(as_json=as_json)
     runs = _newest(reader_of(state, policy), limit)
     if as_json:
-        put_json([tables.short_json(run) for run in runs])
+        put_json([tables.as_json(run) for run in runs])
+    elif not runs:
+        say("no run is in this log")
     else:
-        put_table(tables.COLUMNS, map(tables.cells, runs))
+        put_table(tables.COLUMNS, map(tables.cells, runs), whole=tables.RUN)
     return 0
 
 

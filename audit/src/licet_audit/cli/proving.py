@@ -56,9 +56,8 @@ def prove(
     The proof is a text, `c2sp.org/tlog-proof@v1`, with the newest checkpoint in it. OLD and NEW are numbers
     of records, or files that hold checkpoints; of NEW there must be a signed one.
 
-    \b
-    Exit codes: 0 made, or proven · 1 the proof does not hold · 2 usage
-                4 the proof holds, but nobody vouches for the key that signed it
+    Exit codes: 0 made, or proven · 1 the proof does not hold · 2 usage · 4 the proof holds, but nobody
+    vouches for the key that signed it · 7 the log can't be used
     """
     if (what, between, check).count(None) != 2:
         raise UsageError("exactly one of SEQ or RUN, --between and --check is needed")
@@ -162,7 +161,7 @@ def _check(path: str, given: str | None, record: str | None, *, as_json: bool) -
     if found.status == "unverifiable":
         rows.append(("you can", "get the key from the log's owner, and give it as `--key`"))
     tones: dict[str, Tone] = {"proven": "good", "disproved": "bad", "unverifiable": "warn"}
-    show_card(Card(tones[found.status], found.status, rows=rows))
+    show_card(Card(tones[found.status], found.status, rows=rows), err=False)
     return _EXIT[found.status]
 
 

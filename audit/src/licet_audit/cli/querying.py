@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from licet_audit.index import Index, RunRow, Wanted
 
 _MOST = 50  # lines of a table
-_GROUPS = ("day", "hour", "effect", "termination", "backend", "rule", "denied")
+_GROUPS = (
+    *("day", "hour", "effect", "termination", "backend"),
+    *("subject", "tenant", "rule", "host", "tool", "denied"),
+)
 _RECORD = ("seq", "time", "run_id", "kind", "phase", "leaf", "body")
 
 
@@ -95,8 +98,10 @@ def _put_found(
         names = _RECORD if records else _columns()
         found = _of_records(index, runs) if records else _of_runs(runs)
         (_put_csv if as_csv else _put_array)(names, found)
-    else:
+    elif total:
         _put_table(index, list(runs), records=records)
+    else:
+        say("no run answers that")
     if most is not None and total > most:
         say(f"the newest {most} of {total} runs: `--limit` takes more")
 
@@ -109,9 +114,9 @@ def _newest(index: Index, asked: Wanted, most: int | None) -> Iterable[RunRow]:
 
 
 def _of_runs(runs: Iterable[RunRow]) -> Iterator[dict[str, Any]]:
-    from licet_audit.cli.tables import full_json
+    from licet_audit.cli.tables import as_json
 
-    return map(full_json, runs)
+    return map(as_json, runs)
 
 
 def _of_records(index: Index, runs: Iterable[RunRow]) -> Iterator[dict[str, Any]]:
@@ -152,7 +157,12 @@ def _put_table(index: Index, runs: list[RunRow], *, records: bool) -> None:
         put_table(("audit", "time (UTC)", "run", "record", "leaf"), rows)
         return
     columns = (*tables.COLUMNS, "denied")
-    put_table(columns, [(*tables.cells(run), "; ".join(run.denied) or "-") for run in runs], prose=1)
+    put_table(
+        columns,
+        [(*tables.cells(run), "; ".join(run.denied) or "-") for run in runs],
+        prose=1,
+        whole=tables.RUN,
+    )
 
 
 def _line(record: Record) -> tuple[str, ...]:
@@ -173,7 +183,7 @@ def _put_count(number: int, *, as_csv: bool, as_json: bool) -> None:
 
 
 def _put_groups(found: list[tuple[str, dict[str, int]]], by: str, *, as_csv: bool, as_json: bool) -> None:
-    from licet.cli.terminal import put_json, put_table
+    from licet.cli.terminal import put_json, put_table, say
 
     from licet_audit.cli import csvtext
 
@@ -188,5 +198,7 @@ def _put_groups(found: list[tuple[str, dict[str, int]]], by: str, *, as_csv: boo
     if as_csv:
         for row in (header, *rows):
             click.echo(csvtext.line(row), nl=False)
+    elif not found:
+        say(f"no run that answers has any {by}")
     else:
         put_table(header, [tuple(map(str, row)) for row in rows])

@@ -124,7 +124,7 @@ def _tell(output: str, found: Verification, written: Written, *, as_json: bool) 
     from licet.cli.terminal import Card, Tone, put_json, show_card
 
     if as_json:
-        told = {"file": output, "status": found.status, "records": found.records, **asdict(written)}
+        told = {"path": output, "status": found.status, "records": found.records, **asdict(written)}
         put_json(told)
         return
     tone: Tone = "good" if found.status == "proven" and written.unread is None else "bad"

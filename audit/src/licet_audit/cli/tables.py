@@ -10,6 +10,7 @@ from typing import Any
 from licet_audit.index.rows import RunRow
 
 COLUMNS = ("audit", "time (UTC)", "run", "for", "decision", "backend", "ended")
+RUN = COLUMNS.index("run")
 
 
 def cells(run: RunRow) -> tuple[str, ...]:
@@ -18,27 +19,13 @@ def cells(run: RunRow) -> tuple[str, ...]:
         f"#{run.last_seq}",
         run.time[:19].replace("T", " "),
         run.run_id,
-        run.subject or "?",
+        (run.subject or "?") + (f", for {run.on_behalf_of}" if run.on_behalf_of else ""),
         run.effect or "?",
         run.backend or ("?" if run.executed else "-"),
         run.termination or "?",
     )
 
 
-def short_json(run: RunRow) -> dict[str, Any]:
-    """What `licet audit list --json` says of a run."""
-    return {
-        "run_id": run.run_id,
-        "seq": run.last_seq,
-        "time": run.time,
-        "subject": run.subject,
-        "effect": run.effect,
-        "backend": run.backend,
-        "termination": run.termination,
-        "executed": run.executed,
-    }
-
-
-def full_json(run: RunRow) -> dict[str, Any]:
+def as_json(run: RunRow) -> dict[str, Any]:
     """All that the index knows of a run; its place means nothing to others."""
     return {name: getattr(run, name) for name in RunRow.__slots__ if name != "place"}

@@ -190,4 +190,4 @@ def _show(found: Verification) -> None:
         rows.append(("first bad", f"record #{found.first_bad_seq}, {place}"))
     rows += [("not proven", text) for text in found.not_proven]
     tone: Tone = "good" if found.status == "proven" else "bad"
-    show_card(Card(tone, found.status, f"{found.records} records", rows))
+    show_card(Card(tone, found.status, f"{found.records} records", rows), err=False)

@@ -14,7 +14,9 @@ from typing import Any, Literal
 
 from licet_audit.index.schema import COLUMNS
 
-By = Literal["day", "hour", "effect", "termination", "backend", "rule", "denied"]
+By = Literal[
+    "day", "hour", "effect", "termination", "backend", "subject", "tenant", "rule", "host", "tool", "denied"
+]
 Field = Literal[
     "decision", "subject", "tenant", "backend", "rule", "termination", "host", "tool", "isolation", "policy"
 ]
@@ -24,7 +26,8 @@ Field = Literal[
 class Wanted:
     """Which runs; None asks nothing.
 
-    `run` is the beginning of an id, all others are equal to what a run has, or among what it has. `since`
+    `run` is the beginning of an id, all others are equal to what a run has, or among what it has; a run is of
+    its `subject`, and of the one that this acted for, so that a search finds what an erasure reaches. `since`
     (included) and `until` (excluded) bound the time of its first record, RFC 3339 in UTC, or the beginning of
     one. `after` is the `place` of the last run that was seen: only those that follow in the order asked for.
     """
@@ -49,7 +52,6 @@ ALL = Wanted()
 
 # those that leave the fewest runs first
 COLUMN_OF: dict[Field, str] = {
-    "subject": "subject",
     "tenant": "tenant",
     "decision": "effect",
     "backend": "backend",
@@ -57,7 +59,7 @@ COLUMN_OF: dict[Field, str] = {
     "isolation": "isolation",
     "policy": "policy",
 }
-LIST_OF: dict[Field, str] = {"rule": "rules", "host": "hosts", "tool": "tools"}
+LIST_OF: dict[Field, str] = {"rule": "rules", "host": "hosts", "tool": "tools", "subject": "subjects"}
 
 _GROUPS: dict[By, str] = {
     "day": "substr(run.time, 1, 10)",
@@ -65,10 +67,14 @@ _GROUPS: dict[By, str] = {
     "effect": "run.effect",
     "termination": "run.termination",
     "backend": "run.backend",
+    "subject": "run.subject",
+    "tenant": "run.tenant",
     "rule": "it.name",
+    "host": "it.name",
+    "tool": "it.name",
     "denied": "it.name",
 }
-_LISTED: dict[By, str] = {"rule": "rules", "denied": "denied"}
+_LISTED: dict[By, str] = {"rule": "rules", "host": "hosts", "tool": "tools", "denied": "denied"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +165,7 @@ class _Chosen:
             value = getattr(wanted, field, None)
             if value is not None:
                 self._where(f"{'+' if rare else ''}run.{column} = ?", value)  # a plus asks for no index
-                rare |= field in ("subject", "tenant")
+                rare |= field == "tenant"
         if wanted.run:
             self._where("run.run_id >= ?", wanted.run)
             if (end := _following(wanted.run)) is not None:
@@ -168,7 +174,7 @@ class _Chosen:
     def _time(self, wanted: Wanted) -> None:
         if wanted.since is not None:
             self._where("run.time >= ?", wanted.since)
-            bound = "SELECT coalesce(min(first), 0) FROM hour WHERE hour >= ?"
+            bound = "SELECT coalesce(min(first), 9223372036854775807) FROM hour WHERE hour >= ?"
             self._where(f"{self.place} >= ({bound})", wanted.since[:13])
         if wanted.until is not None:
             self._where("run.time < ?", wanted.until)

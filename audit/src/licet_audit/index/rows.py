@@ -4,6 +4,7 @@ Rules this module keeps:
 
 - everything here stands in a record; content and digests of content do not;
 - a body may hold anything: what is missing or of another type is None or left out;
+- a run is for whom its first request says;
 - a run is gathered record by record, so that an index can stop anywhere and go on later.
 """
 
@@ -121,7 +122,7 @@ class Gathered:
                 self.duration = seconds(usage.get("wall_time")) if isinstance(usage, dict) else None
 
     def _asked(self, subject: object) -> None:
-        if isinstance(subject, dict):
+        if isinstance(subject, dict) and self.subject is None and self.on_behalf_of is None:
             self.subject, self.subject_type = text(subject, "id"), text(subject, "type")
             self.tenant, self.on_behalf_of = text(subject, "tenant"), text(subject, "on_behalf_of")
 

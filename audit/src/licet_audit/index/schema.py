@@ -10,7 +10,7 @@ import sqlite3
 
 from licet_audit.index.rows import FIELDS
 
-VERSION = 1  # of the tables and of what is gathered into them; another one means another file
+VERSION = 2  # of the tables and of what is gathered into them; another one means another file
 
 COLUMNS = ", ".join(FIELDS)
 
@@ -24,6 +24,7 @@ _TABLES = (
         place INTEGER PRIMARY KEY, seq INTEGER NOT NULL, run INTEGER,
         start INTEGER NOT NULL, leaf BLOB NOT NULL)""",
     f"CREATE TABLE run ({COLUMNS.replace('place', 'place INTEGER PRIMARY KEY')})",
+    # names in the lists of runs, and whom each run was for: its subject, and the one that it acted for
     """CREATE TABLE named (
         what TEXT NOT NULL, name TEXT NOT NULL, run INTEGER NOT NULL,
         PRIMARY KEY (what, name, run)) WITHOUT ROWID""",
@@ -34,7 +35,6 @@ _TABLES = (
 _INDEXES = (
     "record_of_run ON record (run)",
     "run_by_id ON run (run_id)",
-    "run_by_subject ON run (subject)",
     "run_by_tenant ON run (tenant)",
     "run_by_effect ON run (effect)",
     "run_by_backend ON run (backend)",

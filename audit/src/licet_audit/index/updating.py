@@ -271,3 +271,5 @@ def _named(rows: Sequence[RunRow]) -> Iterator[tuple[str, str, int]]:
         for what in LISTS:
             for name in getattr(row, what):
                 yield what, name, row.place
+        for name in {row.subject, row.on_behalf_of} - {None}:
+            yield "subjects", str(name), row.place

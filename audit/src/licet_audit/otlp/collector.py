@@ -117,7 +117,7 @@ class Collector:
                     f"the collector does not take it: {found}",
                     advice="run the same again when it does: it goes on where it stopped",
                 )
-            self._hear(found)
+            self._hear(f"tried again in {wait:.1f} s: {found}")
             self._clock.sleep(wait)
             pause = min(pause * 2, _LONGEST_PAUSE_S)
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from licet.record import Record
 from licet.workbench.history import bodies
 
-from licet_audit.report.safe import Part, part, worded
+from licet_audit.event_words import event_words
+from licet_audit.report.safe import Part, part
 
 MOST = 100
 _ORDINARY = frozenset({"sealed"})
@@ -46,6 +47,5 @@ def events(records: Iterable[Record]) -> Part[Event]:
 def _event(record: Record) -> Event:
     body = record.entry.body
     name = bodies.text(body, "event") or "?"
-    told = (f"{key} {worded(value)}" for key, value in body.items() if key != "event")
     tone = _TONES.get(name, "quiet")
-    return Event(record.seq, record.entry.time, name.replace("_", " "), tone, "; ".join(told))
+    return Event(record.seq, record.entry.time, name.replace("_", " "), tone, event_words(body))

@@ -8,30 +8,18 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from licet.contract import Control
 from licet.record import Record
 from licet.workbench.history import bodies
 
 from licet_audit import controls
 from licet_audit.controls import ControlRow
-from licet_audit.report.acting import quantity
 from licet_audit.report.safe import Part, part
 
 _MOST = 100
-_MEASURED = frozenset(
-    {
-        Control.timeout.value,
-        Control.cpu_time_limit.value,
-        Control.memory_limit.value,
-        Control.stdout_limit.value,
-        Control.stderr_limit.value,
-        Control.filesystem_bytes_limit.value,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +78,7 @@ def protecting(records: Sequence[Record]) -> Protecting:
     """Read what the records of a run say of its protection."""
     selection = _last(records, "selection")
     execution = _last(records, "execution")
-    result = _last(records, "result")
-    rows = list(_rows(records, finished=bool(result)))
+    rows = controls.of_run(records)
     return Protecting(
         backend=bodies.text(execution, "backend") or bodies.text(selection, "backend"),
         version=bodies.text(execution, "version"),
@@ -120,17 +107,6 @@ def protecting(records: Sequence[Record]) -> Protecting:
         ),
         opened=_opened(execution.get("opened")),
     )
-
-
-def _rows(records: Sequence[Record], *, finished: bool) -> Iterator[ControlRow]:
-    for row in controls.of_run(records):
-        unseen = not finished and row.asked is not None and row.observed is None
-        value = row.configured
-        yield replace(
-            row,
-            unknown=row.unknown or unseen,
-            configured=quantity(row.control, value) if value and row.control in _MEASURED else value,
-        )
 
 
 def _matters(row: ControlRow) -> bool:

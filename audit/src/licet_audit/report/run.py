@@ -56,6 +56,7 @@ class RunCard:
     effect: words.Label
     end: words.Label
     who: str
+    behalf: str | None
     whom: tuple[Fact, ...]
     what: tuple[Fact, ...]
     why: Part[str]
@@ -102,6 +103,7 @@ def card(records: Sequence[Record], read: ReadContent | None = None) -> RunCard:
         effect=words.effect(effect),
         end=words.end(ended),
         who=(bodies.text(subject, "id") if isinstance(subject, Mapping) else None) or "?",
+        behalf=bodies.text(subject, "on_behalf_of") if isinstance(subject, Mapping) else None,
         whom=tuple(_whom(subject)),
         what=tuple(_what(request or {})),
         why=part(_why(decision or {}, result or {}, records), _MOST_REASONS),

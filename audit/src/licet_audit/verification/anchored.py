@@ -25,7 +25,7 @@ def claims(checked: Sequence[CheckedAnchor], records: int, *, required: bool) ->
     if proving:
         newest = max(proving, key=lambda one: one.size)
         tail = records - newest.size
-        after = f"the {tail} records after that are not anchored" if tail else "which is all of it"
+        after = f"what came after ({tail}) is not anchored" if tail else "which is all of it"
         others = f"; {len(checked) - 1} further receipts" if len(checked) > 1 else ""
         when = f" at {newest.time}" if newest.time else ""
         yield Claim(

@@ -63,7 +63,7 @@ def clock(moments: Moments, locate: Locate) -> Claim:
 def outcomes(runs: Runs) -> Claim:
     """How many runs have no known end."""
     if runs.under_way:
-        detail = f"{runs.under_way} runs began and have no result yet, {runs.unknown} ended as unknown"
+        detail = f"begun and without a result yet: {runs.under_way}; ended as unknown: {runs.unknown}"
         return Claim("outcomes", None, detail)
     return Claim("outcomes", True, f"every run that began has a result; {runs.unknown} ended as unknown")
 

@@ -34,7 +34,7 @@ from licet_audit.verification.reading import Reading
 _OUTSIDE = "that the clock of the host was right, or that a writer told the truth when it wrote"
 _BOTH = (
     "that nobody who can write both the log and this user's state directory rewrote both: the key that signs "
-    "it is there, and {} outside this host has seen it"
+    "it is there, and {}"
 )
 
 
@@ -186,13 +186,20 @@ class _Result:
         unseen = judge.roots.size - size
         if unseen > 0:
             pinned = f"no record after #{size - 1}" if size else "no record"
+            why = f"{pinned} was seen by this user before"
+            if head is not None and not was_seen:
+                why = "they do not continue what this user saw before"
             yield (
                 f"that the last {unseen} records are the ones that were written, or that none came after "
-                f"them: {pinned} was seen by this user before"
+                f"them: {why}"
             )
         else:
             yield "that no record came after the last one and was cut off before anybody saw it"
-        yield _BOTH.format("not every record is one that an anchor" if anchored_by else "no anchor")
+        yield _BOTH.format(
+            "anchors outside this host have not seen every record"
+            if anchored_by
+            else "no anchor outside this host has seen it"
+        )
         yield _OUTSIDE
 
 

@@ -3,7 +3,7 @@
 Rules this module keeps:
 
 - everything that did not come from licet's own source text is escaped before it is shown;
-- cards and errors go to stderr, what was asked for goes to stdout;
+- cards and errors go to stderr, what was asked for goes to stdout, also where it is a card;
 - an error is bounded, whatever of the input it repeats;
 - places in files below the current directory are named from there;
 - colours appear on a terminal only, and not under `NO_COLOR`.
@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 import click
 
@@ -30,6 +29,7 @@ from licet.output import bounded, escape
 Tone = Literal["good", "bad", "warn"]
 _SIGNS: dict[Tone, tuple[str, str]] = {"good": ("✓", "green"), "bad": ("✗", "red"), "warn": ("!", "yellow")}
 _LABEL_WIDTH = 12
+_LEAST_COLUMNS, _USUAL_COLUMNS = 40, 80
 _LEAST_PROSE = 16  # characters of a sentence that still say something
 _MOST = 1000  # characters of an error, and of its advice
 
@@ -44,23 +44,27 @@ class Card:
     rows: Sequence[tuple[str, str]] = field(default_factory=tuple)
 
 
-def show_card(card: Card) -> None:
-    """Write a card to stderr."""
+def show_card(card: Card, *, err: bool = True) -> None:
+    """Write a card to stderr, or to stdout where it is the answer that was asked for."""
     sign, colour = _SIGNS[card.tone]
     heading = _clean(nearby(card.heading))
     head = click.style(f"{sign} {heading}", fg=colour, bold=True)
     note = click.style(_clean(card.note), dim=True) if card.note else ""
     gap = " " * max(2, 33 - len(heading) - 2) if note else ""
-    say(head + gap + note)
-    width = max((len(label) + 2 for label, _ in card.rows), default=0)
+    say(head + gap + note, err=err)
+    width = max(_LABEL_WIDTH, *(len(label) + 2 for label, _ in card.rows), 0)
+    left = _columns(sys.stderr if err else sys.stdout) - width - 2
     for label, text in card.rows:
-        name = click.style(f"{_clean(label):<{max(width, _LABEL_WIDTH)}}", dim=True)
-        say(f"  {name}{_clean(nearby(text))}".rstrip())
+        name = click.style(f"{_clean(label):<{width}}", dim=True)
+        first, *others = _folded(_clean(nearby(text)), left)
+        say(f"  {name}{first}".rstrip(), err=err)
+        for line in others:
+            say(f"  {' ' * width}{line}", err=err)
 
 
-def say(text: str) -> None:
-    """Write one line to stderr, with colours only where they are welcome."""
-    click.echo(text, err=True, color=_colour())
+def say(text: str, *, err: bool = True) -> None:
+    """Write one line, to stderr unless it is the answer, with colours only where they are welcome."""
+    click.echo(text, err=err, color=_colour())
 
 
 def warn(text: str) -> None:
@@ -79,12 +83,18 @@ def put_json(content: Any) -> None:
 
 
 def put_table(
-    columns: Sequence[str], rows: Iterable[Sequence[str]], *, prose: int = 0, styles: Sequence[str] = ()
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    prose: int = 0,
+    whole: int | None = None,
+    styles: Sequence[str] = (),
 ) -> None:
     """Write a table to stdout: drawn on a terminal, aligned plain text in a pipe.
 
     The last `prose` columns are sentences: a terminal shows as much of each as fits beside the others, and
-    leaves them out where that would say nothing. `styles` are those of the rows on a terminal, in order.
+    leaves them out where that would say nothing. The column `whole`, by its number, is never broken into
+    lines, so that an id can be copied. `styles` are those of the rows on a terminal, in order.
     """
     from rich.console import Console
     from rich.table import Table
@@ -102,7 +112,7 @@ def put_table(
         if number >= len(columns) - prose and on_terminal:
             table.add_column(column, no_wrap=True, overflow="ellipsis", width=left // prose)
         else:
-            table.add_column(column, overflow="fold")
+            table.add_column(column, overflow="fold", no_wrap=number == whole)
     for row, style in zip_longest(cells, styles[: len(cells)]):
         table.add_row(*map(Text, row), style=style if on_terminal else None)
     with console.capture() as captured:
@@ -118,7 +128,7 @@ def put_heading(text: str) -> None:
 
 def put_blocks(blocks: Iterable[tuple[str, Iterable[str]]]) -> None:
     """Write headings to stdout, each with its lines indented below; folded to the width of a terminal."""
-    width = max(shutil.get_terminal_size().columns, 40) if sys.stdout.isatty() else sys.maxsize
+    width = _columns(sys.stdout)
     for heading, lines in blocks:
         put_heading(heading)
         for line in lines:
@@ -137,6 +147,22 @@ def fail(problem: LicetError, *, as_json: bool) -> int:
     rows = [(label, text) for label, text in (("where", shown), ("you can", advice)) if text]
     show_card(Card("bad", message, problem.slug, rows))
     return problem.exit_code
+
+
+def _columns(stream: TextIO) -> int:
+    """How wide a terminal is; whatever is no terminal takes any line."""
+    if not stream.isatty():
+        return sys.maxsize
+    try:
+        return max(os.get_terminal_size(stream.fileno()).columns or _USUAL_COLUMNS, _LEAST_COLUMNS)
+    except OSError:
+        return _USUAL_COLUMNS
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """Text in lines of a width; words, such as commands' options and ids, stay whole."""
+    width = max(width, _LEAST_PROSE)
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def _clean(text: str) -> str:

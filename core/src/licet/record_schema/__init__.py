@@ -41,6 +41,7 @@ class Envelope(Part):
     """What is around every body."""
 
     v: Literal[1]
+    """The version of records."""
     log: str
     """The id of the log: 32 hexadecimal digits."""
     seq: int
@@ -49,7 +50,9 @@ class Envelope(Part):
     """The leaf of the record before, in hexadecimal; empty for the first."""
     writer: Writer
     kind: str
+    """What it says; `body` has the form of this kind."""
     phase: Literal["before", "after"] | None = None
+    """`before` an effect or `after` it."""
     run_id: str
     """A ULID; empty for what the log says of itself."""
     time: str
@@ -57,10 +60,12 @@ class Envelope(Part):
     mono_ns: str
     """The writer's monotonic clock, in nanoseconds since its host started."""
     trace_id: str | None = None
+    """Of the span around the run, where the program traces."""
     span_id: str | None = None
     kept: dict[str, str] = Field(default_factory=dict)
     """Commitments to content that is kept beside the log, by name."""
     body: dict[str, Any]
+    """What the stage knew: see below, by `kind`."""
 
 
 BODIES: Mapping[tuple[str, str | None], tuple[type[BaseModel], ...]] = {

@@ -11,9 +11,11 @@ class Subject(Part):
     """For whom a run happens."""
 
     type: str
+    """`user`, `agent` and the like."""
     id: str
     groups: list[str]
     properties: dict[str, str | int | bool]
+    """What conditions of a policy may read."""
     tenant: str | None = None
     session: str | None = None
     on_behalf_of: str | None = None
@@ -26,9 +28,11 @@ class Needs(Part):
     """What the code needs of an interpreter, as the screen saw it."""
 
     syntax: list[str]
+    """Features of the language that some interpreters lack."""
     modules: list[str]
     builtins: list[str]
     stdin: bool
+    """Whether it reads standard input."""
 
 
 class Change(Part):
@@ -36,7 +40,9 @@ class Change(Part):
 
     field: str
     requested: Any
+    """As it was given."""
     effective: Any
+    """As it was decided about."""
     reason: str
 
 
@@ -60,14 +66,18 @@ class Request(Part):
     environment: list[str]
     """The names of the variables that the code gets."""
     workdir: str
+    """Where relative paths start."""
     limits: dict[str, int | str]
     """In force: bytes, seconds (as text) and counts."""
     asked_limits: dict[str, int | str]
+    """Those that the caller asked for."""
     learn: bool
+    """Whether the run was to go on where policy says nothing (`--learn`)."""
     intents: list[str] | None
     """What the caller declared; null if nothing was, so that all that policy allows is open."""
     needs: Needs
     imports: list[str]
+    """Names that the text of the code imports."""
     numbers: list[str]
     """Properties of the subject whose numbers stand as texts."""
     requirements: Levels
@@ -86,6 +96,7 @@ class Violation(Part):
     """What the screen found."""
 
     code: str
+    """Its name, such as an escape technique that the text shows."""
     line: int | None
     refused: bool
     """Whether it counted."""
@@ -95,7 +106,9 @@ class Decision(Decided):
     """What was decided, by which entries of which policy."""
 
     learn: bool
+    """Whether the run may go on where policy says nothing."""
     policy: str
+    """Its name, and the beginning of its digest."""
     policy_digest: str
     """SHA-256 over the resolved policy and its bounds."""
     policy_stale: str | None
@@ -103,9 +116,11 @@ class Decision(Decided):
     licet: str
     screen: str
     documents: list[str]
+    """Every file that it was made of."""
     verdicts: list[Verdict]
     violations: list[Violation]
     opened: Opened
+    """What the sandbox may open, if it goes on."""
 
 
 class AttacksPlanned(Part):
@@ -115,6 +130,7 @@ class AttacksPlanned(Part):
     version: str
     contract: str
     attacks: list[str]
+    """Their names."""
 
 
 class Receipt(Part):
@@ -123,13 +139,16 @@ class Receipt(Part):
     attack: str
     outcome: Literal["held", "leaked", "inconclusive"]
     claimed: bool
+    """Whether the backend claims to hold it."""
     observed: str
+    """What the program did behind the walls."""
     twin: str
     """What the same program did without walls."""
     when: str
     fingerprint: str
     """Of host, interpreter and backend: what the receipt holds for."""
     digest: str
+    """SHA-256 of the receipt."""
 
 
 class AttacksMade(Part):
@@ -138,9 +157,13 @@ class AttacksMade(Part):
     backend: str
     version: str
     held: int
+    """Attacks that failed while their twins got through."""
     leaked: int
+    """Attacks that got through."""
     inconclusive: int
+    """Attacks that show nothing, mostly since the twin failed too."""
     unclaimed: int
+    """Attacks on what the backend does not claim."""
     results: list[Receipt]
 
 
@@ -149,6 +172,7 @@ class Candidate(Part):
 
     name: str
     satisfies: bool
+    """Whether it offers all that is required."""
     blockers: list[str]
     """Each control or need that it lacks: what was asked, and offered."""
     refuted: list[str]
@@ -159,8 +183,10 @@ class Selection(Part):
     """Which backend was chosen, and what every other fell short of."""
 
     backend: str | None
+    """Null if none offers what is required, so that nothing runs."""
     candidates: list[Candidate]
     required: Levels
+    """What the sandbox has to hold, by control."""
     evidence: str | None
     """Digest of the receipts relied on."""
     plan_digest: str | None
@@ -171,4 +197,5 @@ class Authorization(Part):
     """Whether the run may go on."""
 
     state: str
+    """`not_needed` or `denied`."""
     reason: str

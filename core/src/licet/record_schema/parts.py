@@ -23,10 +23,13 @@ class Verdict(Part):
     """The answer for one intent."""
 
     intent: str
+    """An action and its target."""
     source: Literal["declared", "inferred", "granted"]
+    """Asked for by the caller, seen in the code, or offered by the policy."""
     line: int | None
     """Of the code, where the screen saw it."""
     when: Literal["start", "access", "call"]
+    """Decided at the start, at an access, or at a call."""
     effect: Effect
     by: list[str]
     """Document, line and entry of all that decided it."""
@@ -37,15 +40,19 @@ class Leaf(Part):
     """One leaf of a condition."""
 
     clause: str
+    """`if`, `unless` or `during`."""
     text: str
+    """As the policy has it."""
     truth: Truth
     why: str | None
+    """What was found, as a sentence."""
 
 
 class Hit(Part):
     """A rule that applies."""
 
     rule: str
+    """Its id."""
     where: str
     """Its file and line."""
     truth: Truth
@@ -56,7 +63,9 @@ class Rehearsal(Part):
     """What a bound in `mode: dry_run` would have said."""
 
     document: str
+    """The bound."""
     effect: Effect
+    """What would have been decided."""
     verdicts: list[Verdict]
     rules: list[Hit]
 
@@ -65,7 +74,9 @@ class Ballot(Part):
     """The vote of another decider."""
 
     decider: str
+    """Its name."""
     effect: Literal["ask", "deny"] | None
+    """Null if it has nothing to object."""
     reason: str
     policy_digest: str | None
 
@@ -74,6 +85,7 @@ class Decided(Part):
     """What rules and others said of an intent or of all of them."""
 
     effect: Effect
+    """Deny beats ask beats allow."""
     rules: list[Hit]
     """Every rule that applies."""
     pending: list[str]
@@ -88,11 +100,17 @@ class Opened(Part):
     """What a sandbox opens."""
 
     read: list[str]
+    """Roots, absolute."""
     write: list[str]
     read_masked: list[str]
+    """What policy keeps closed below them."""
     write_masked: list[str]
+    """What policy keeps closed below them."""
     sealed: list[str]
+    """Paths of licet itself, closed whatever else is said."""
     network: list[str]
+    """`HOST:PORT`, `any` or `private`."""
     network_masked: list[str]
+    """What policy keeps closed of these."""
     shell: bool
     tools: list[str]

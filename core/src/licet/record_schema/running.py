@@ -13,9 +13,13 @@ class Execution(Part):
     backend: str
     version: str
     plan_digest: str
+    """That of the selection."""
     isolation: str
+    """What kind of walls; `none` if there are none."""
     contract: str
+    """Digest of what the backend claims."""
     claimed: Levels
+    """What it claims to hold, by control."""
     opened: Opened
 
 
@@ -23,6 +27,7 @@ class CallBefore(Decided):
     """A call that the code makes, decided before it has an effect."""
 
     sequence: int
+    """Counts the calls of a run."""
     tool: str
     call_digest: str
     """Over the plan's digest, the sequence, the tool and its arguments, under the host's key."""
@@ -35,6 +40,7 @@ class CallAfter(Part):
     """How a call ended."""
 
     sequence: int
+    """That of the call before."""
     tool: str
     outcome: str
     """`returned`, `raised`, `denied` or `unknown tool`."""
@@ -47,6 +53,7 @@ class Access(Part):
 
     action: Literal["read", "write", "network"]
     target: str
+    """A path, or `HOST:PORT`."""
     allowed: bool
 
 
@@ -54,28 +61,37 @@ class Failure(Part):
     """The exception that ended the code."""
 
     type: str
+    """Its class; what it says is content and not recorded."""
     line: int | None
+    """Of the code."""
 
 
 class Usage(Part):
     """What a run used; null where the backend can't tell."""
 
     wall_time: str
+    """Seconds, as text."""
     cpu_time: str | None
+    """Seconds, as text."""
     peak_memory: int | None
+    """Bytes."""
     bytes_written: int | None
+    """Bytes, to files."""
 
 
 class Result(Part):
     """How a run that was executed ended."""
 
     termination: str
+    """How it ended: `exited`, `timeout` and others."""
     success: bool
     exit_code: int | None
     error: Failure | None
     usage: Usage
     stdout_bytes: int
+    """As the code wrote it, before it was shortened."""
     stderr_bytes: int
+    """The same."""
     stdout_truncated: bool
     stderr_truncated: bool
     digests: dict[str, Hash]
@@ -98,6 +114,7 @@ class Refused(Part):
     termination: str
     success: Literal[False]
     detail: str
+    """The sentence that says why."""
     executed: Literal[False]
 
 
@@ -110,5 +127,6 @@ class Lost(Part):
     instance: str
     """The writer that died."""
     execution_seq: int
+    """The record before which nothing is known of it."""
     unknown_effects: list[dict[str, Any]]
     """Calls that had begun, each of which may have taken effect or not."""
