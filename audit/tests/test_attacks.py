@@ -5,9 +5,12 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from forging import edited, failed, forge, told, verify
+from licet.errors import AuditUnavailable
+from licet.plain import canonical
 from licet.record import Entry, Kept, Record
 from licet.state import StateDirectory
 from licet_audit import keys, notes, seen
@@ -180,6 +183,33 @@ def test_a_rewrite_with_the_stolen_key_is_found_by_another_verifier(
     result = verify(state)
     assert result.status == ("incomplete" if what is leave_one_out else "tampered")
     assert set(failed(result)) == {"consistency"}
+
+
+def test_a_line_that_was_signed_in_another_spelling_is_found_by_who_does_not_trust_the_key(
+    state: StateDirectory, log: Path, outsider: Callable[[], None]
+) -> None:
+    genuine = own_key(state)
+
+    def spaced(content: dict[str, Any]) -> bytes:
+        line = canonical(content)
+        return line.replace(b'"kind":', b'"kind": ') if content["seq"] == 100 else line
+
+    forge(state, log, lambda lines: lines, genuine, spaced)
+    outsider()
+    result = verify(state)
+    assert (result.status, result.first_bad_seq) == ("tampered", 100)
+    assert {name: why.split(": ")[1] for name, why in failed(result).items()} == {
+        "bytes": "it is not in canonical form"
+    }
+    result = verified(state, Wanted(key=genuine.key))
+    assert result.status == "proven"
+    assert told(result, "bytes") == (
+        True,
+        "every line is a record: 300 stand as the key of the log signed them, 0 were spelled again",
+    )
+    for read in (lambda: list(LogReader(state).records()), lambda: LogReader(state).records_of("r")):
+        with pytest.raises(AuditUnavailable, match="is no record: it is not in canonical form"):
+            read()
 
 
 def test_records_after_the_last_checkpoint_can_be_cut_unseen_and_are_counted(

@@ -20,7 +20,9 @@ from licet_audit.retention import removal
 from licet_audit.segments import listing
 from licet_audit.tiles import LogHashes, Tile
 from licet_audit.tree import inclusion, root, root_from_inclusion
-from licet_audit.verification import verify as verifying
+from licet_audit.verification.judge import Judge
+from licet_audit.verification.outside import Outside
+from licet_audit.verification.reading import Reading
 
 KEEP = ("--keep", "184d", "--yes")
 _NOW = time.time() + 400 * 86400  # when these tests prune, so that what the log writes of itself is old
@@ -275,15 +277,15 @@ def test_what_is_left_can_be_pruned_again(trail: Trail) -> None:
 def test_what_is_pruned_while_it_is_verified_is_not_lost(
     trail: Trail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, left = verifying._read, [1]
+    judged, left = Reading.judged, [1]
 
-    def late(*arguments: object) -> None:
+    def late(reading: Reading, outside: Outside) -> Judge:
         if left:
             left.pop()
             assert trail("prune", *KEEP).code == 0
-        read(*arguments)  # type: ignore[arg-type]
+        return judged(reading, outside)
 
-    monkeypatch.setattr(verifying, "_read", late)
+    monkeypatch.setattr(Reading, "judged", late)
     result = LogReader(trail.state).verify()
     assert (result.status, _segments(trail)[0] > 0) == ("proven", True)
     assert "were pruned, as #" in {claim.name: claim.detail for claim in result.claims}["start"]

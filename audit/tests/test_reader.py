@@ -61,7 +61,7 @@ def test_a_reader_beside_a_writer_sees_whole_batches(state: StateDirectory, entr
 
         async def write() -> None:
             while not stop.is_set():
-                await log.append([entry(text="x" * 5000) for _ in range(5)])
+                await log.append([entry(text="x" * 500) for _ in range(5)])
 
         writing = asyncio.create_task(write())
         seen = [(await asyncio.to_thread(verify, state)) for _ in range(15)]

@@ -3,10 +3,13 @@
 from collections.abc import Callable
 
 import pytest
-from forging import failed, told, verify
+from forging import failed, told
 from kept import Trail
 from licet.state import StateDirectory
 from licet_audit.verification import verify as verifying
+from licet_audit.verification.judge import Judge
+from licet_audit.verification.outside import Outside
+from licet_audit.verification.reading import Reading
 
 Meanwhile = Callable[[Callable[[], object]], None]
 
@@ -21,14 +24,14 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
     """Have something done once, after the log was listed and before it is read."""
 
     def arrange(do: Callable[[], object]) -> None:
-        read, left = verifying._read, [do]
+        judged, left = Reading.judged, [do]
 
-        def late(*arguments: object) -> None:
+        def late(reading: Reading, outside: Outside) -> Judge:
             if left:
                 left.pop()()
-            read(*arguments)  # type: ignore[arg-type]
+            return judged(reading, outside)
 
-        monkeypatch.setattr(verifying, "_read", late)
+        monkeypatch.setattr(Reading, "judged", late)
 
     return arrange
 
@@ -36,7 +39,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
 def test_what_is_erased_meanwhile_is_not_missing(trail: Trail, meanwhile: Meanwhile) -> None:
     trail.run("R1")
     meanwhile(lambda: trail("erase", "R1", "--yes", "--reason", "x"))
-    result = verify(trail.state)
+    result = verifying.verify(trail.state)
     assert (result.status, result.records) == ("proven", 6)
     assert told(result, "content") == (True, "0 kept and intact, 2 erased as records say")
 
@@ -50,7 +53,7 @@ def test_what_is_erased_meanwhile_in_a_new_segment_is_not_missing(trail: Trail, 
         assert trail("erase", "R1", "R2", "--yes", "--reason", "x").code == 0
 
     meanwhile(do)
-    result = verify(trail.state)
+    result = verifying.verify(trail.state)
     assert (result.status, failed(result)) == ("proven", {})
     assert told(result, "content") == (True, "0 kept and intact, 4 erased as records say")
 
@@ -64,7 +67,7 @@ def test_what_is_lost_meanwhile_is_missing(trail: Trail, meanwhile: Meanwhile) -
             file.unlink()
 
     meanwhile(do)
-    result = verify(trail.state)
+    result = verifying.verify(trail.state)
     assert (result.status, set(failed(result))) == ("incomplete", {"content"})
     assert "(1 in all)" in failed(result)["content"]
 
@@ -76,4 +79,4 @@ def test_a_segment_that_is_gone_again_and_again_is_told(
     listed = verifying.snapshot(trail.state)
     (trail.state.path / "log" / listed[0].path.name).unlink()
     monkeypatch.setattr(verifying, "snapshot", lambda state: listed)
-    assert verify(trail.state).status == "unverifiable"
+    assert verifying.verify(trail.state).status == "unverifiable"

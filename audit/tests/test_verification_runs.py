@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from licet.record import Entry, Record
 from licet.state import StateDirectory
-from licet_audit.verification import verify as verifying
+from licet_audit.verification import parts
 from licet_audit.verification.facts import Fact
 from licet_audit.verification.runs import Runs, condense
 
@@ -90,7 +90,7 @@ def test_a_run_that_was_refused_is_not_whole_again_in_a_later_part(
     begun = (state.path / "log" / f"seg-{0:020d}.jsonl").stat().st_size
     more = [entry("request", "a"), entry("decision", "a", effect="allow"), entry("execution", "a", "before")]
     append([*more, entry("result", "a", "after")])
-    monkeypatch.setattr(verifying, "PART", begun)
+    monkeypatch.setattr(parts, "PART", begun)
     result = verify(state)
     assert (result.status, result.first_bad_seq, set(failed(result))) == ("tampered", 5, {"contradictions"})
     assert "its authorization was refused before" in failed(result)["contradictions"]

@@ -241,7 +241,7 @@ def audit_prove() -> None:
 
 
 def audit_verify() -> None:
-    """Verifying a log of 100,000 records, against a bare chain of SHA-256 over the same lines."""
+    """Verifying a log of 100,000 records, against a bare check of its chain."""
     from verifying import compare_verifying
 
     with own_state():

@@ -28,8 +28,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
-
 from licet.errors import AuditUnavailable, reason_of
 from licet.files import create_once, open_plain, replace
 from licet.output import bounded
@@ -108,6 +106,8 @@ def user_state() -> Path:
 
 def user_state_path() -> Path | None:
     """Where this user's own state directory is or would be; None if this system knows no home for them."""
+    import platformdirs
+
     path = platformdirs.user_state_path("licet", appauthor=False)
     return path if path.is_absolute() else None
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
+
+from msgspec import UNSET
+
+from licet_audit.verification.fields import Body, Fields
 
 GRANTS = frozenset({"not_needed", "granted", "approved"})
 """States of an authorization that let a run go on; any other one does not."""
@@ -18,56 +22,54 @@ class Fact(NamedTuple):
     about: Any = None
 
 
-def of(content: Mapping[str, Any]) -> Fact | None:
+def of(record: Fields) -> Fact | None:
     """The fact of a record, None if it says nothing about what a run may do, does or did."""
-    told = _TELL.get(content["kind"])
-    run_id = content["run_id"]
-    if told is None or not run_id:
+    told = _TELL.get(record.kind)
+    if told is None or not record.run_id:
         return None
-    what, about = told(content.get("phase"), content["body"])
+    what, about = told(record.phase, record.body)
     # as `Fact(...)` does it, at a third of its price
-    return tuple.__new__(Fact, (run_id, content["seq"], what, about)) if what else None
+    return tuple.__new__(Fact, (record.run_id, record.seq, what, about)) if what else None
 
 
 Told = tuple[str, Any]
 
 
-def _request(phase: str | None, body: Mapping[str, Any]) -> Told:
+def _request(phase: str | None, body: Body) -> Told:
     return "request", None
 
 
-def _decision(phase: str | None, body: Mapping[str, Any]) -> Told:
-    effect = body.get("effect")
-    return (effect if effect in ("allow", "deny") else "ask"), None
+def _decision(phase: str | None, body: Body) -> Told:
+    return (body.effect if body.effect in ("allow", "deny") else "ask"), None
 
 
-def _authorization(phase: str | None, body: Mapping[str, Any]) -> Told:
-    state = body.get("state")
+def _authorization(phase: str | None, body: Body) -> Told:
+    state = body.state
     return ("authorized" if isinstance(state, str) and state in GRANTS else "refused"), state
 
 
-def _execution(phase: str | None, body: Mapping[str, Any]) -> Told:
+def _execution(phase: str | None, body: Body) -> Told:
     return "execute", None
 
 
-def _tool_call(phase: str | None, body: Mapping[str, Any]) -> Told:
-    number = str(body.get("sequence"))
+def _tool_call(phase: str | None, body: Body) -> Told:
+    number = str(body.sequence)
     if phase == "before":
-        return ("call" if body.get("effect", "allow") == "allow" else "denied_call"), number
-    return ("performed" if body.get("outcome") in ("returned", "raised") else ""), number
+        return ("call" if body.effect in ("allow", UNSET) else "denied_call"), number
+    return ("performed" if body.outcome in ("returned", "raised") else ""), number
 
 
-def _access(phase: str | None, body: Mapping[str, Any]) -> Told:
-    return ("access" if body.get("allowed") is True else ""), None
+def _access(phase: str | None, body: Body) -> Told:
+    return ("access" if body.allowed is True else ""), None
 
 
-def _result(phase: str | None, body: Mapping[str, Any]) -> Told:
-    if body.get("executed") is False:
+def _result(phase: str | None, body: Body) -> Told:
+    if body.executed is False:
         return "refusal", None
-    return "result", body.get("termination") == "unknown"
+    return "result", body.termination == "unknown"
 
 
-_TELL: dict[str, Callable[[str | None, Mapping[str, Any]], Told]] = {
+_TELL: dict[str, Callable[[str | None, Body], Told]] = {
     "request": _request,
     "decision": _decision,
     "authorization": _authorization,

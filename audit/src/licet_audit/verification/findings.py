@@ -27,14 +27,14 @@ Locate = Callable[[int], Place | None]
 class Finding:
     """What one claim found about records: how often it failed, and where first.
 
-    `status` is what the whole log is if this claim fails.
+    `good` is what it says if it never failed, `status` what the whole log is if it did.
     """
 
     def __init__(self, name: str, good: str, status: Status = "tampered") -> None:
         self.count = 0
         self.seq: int | None = None
+        self.good = good
         self._name = name
-        self._good = good
         self._status = status
         self._why = ""
 
@@ -52,7 +52,7 @@ class Finding:
     def claim(self, locate: Locate) -> Claim:
         """The claim, with the number of further failures."""
         if self.seq is None:
-            return Claim(self._name, True, self._good, self._status)
+            return Claim(self._name, True, self.good, self._status)
         more = f" (and {self.count - 1} more)" if self.count > 1 else ""
         return Claim(
             self._name, False, f"{locate(self.seq) or f'record #{self.seq}'}: {self._why}{more}", self._status

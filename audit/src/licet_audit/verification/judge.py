@@ -3,6 +3,7 @@
 Rules this module keeps:
 
 - every line is judged by its bytes alone: parsed, spelled again and compared, and hashed into chain and tree;
+  parts that were accepted as they were signed are counted, and whoever reads the log compares their root;
 - a claim that fails keeps the place of its first failure; the pass goes on, so the others stay meaningful;
 - the number of a record is its place: after records that are missing it goes on where the next file begins;
 - memory holds what is open at once (runs, content that is missing), and does not grow with the log.
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from licet.record import VERSION, from_json
 
 from licet_audit import tree
@@ -21,6 +23,7 @@ from licet_audit.segments import SEALED, Line, Segment
 from licet_audit.verification import facts
 from licet_audit.verification.events import Events
 from licet_audit.verification.facts import Fact
+from licet_audit.verification.fields import Fields
 from licet_audit.verification.findings import Finding, Place
 from licet_audit.verification.kept import Kept, StateOf
 from licet_audit.verification.moments import Moments
@@ -34,6 +37,8 @@ class Judge:
 
     def __init__(self, log_id: str, roots: Roots, state_of: StateOf) -> None:
         self.records = 0
+        self.as_signed = 0
+        """How many of them were not spelled again, because they are to be those that were signed."""
         self.first: int | None = None
         """The number of the first record that is there, None if there is no file."""
         self.next = 0
@@ -95,6 +100,7 @@ class Judge:
         if self.runs.knows_any(part.whole):
             return False
         self.records += part.count
+        self.as_signed += part.count - part.spelled
         self.next += part.count
         self.roots.add(part.leaves, part.roots)
         self._leaf, self._before = part.leaf, self.next - 1
@@ -129,6 +135,12 @@ class Judge:
 
     def finish(self) -> None:
         """Judge what only the end of the log tells."""
+        if self.as_signed:
+            spelled = self.records - self.as_signed
+            self.bytes.good = (
+                f"every line is a record: {self.as_signed} stand as the key of the log signed them, "
+                f"{spelled} were spelled again"
+            )
         self.roots.finish()
         for found in self.runs.unexplained(self.events.cut):
             self._contradicted(found)
@@ -162,7 +174,7 @@ class Judge:
         if content["kind"] == "log":
             self._sealed = body.get("event") == SEALED
             self.events.follow(seq, body)
-        elif (fact := facts.of(content)) is not None:
+        elif (fact := facts.of(msgspec.convert(content, Fields))) is not None:
             self._contradicted(self.runs.follow(fact._replace(seq=seq)))
 
     def _check_link(self, seq: int, prev: object, *, in_order: bool) -> None:

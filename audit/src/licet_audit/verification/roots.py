@@ -59,12 +59,15 @@ class Roots:
             root = known.get(number) if known and place == 0 else None
             count = WIDTH if root is not None else min(WIDTH - place, (len(leaves) - at) // HASH)
             step = leaves[at : at + count * HASH]
-            if root is not None and not (self._wanted and self._wanted[-1] < self._tree.size + WIDTH):
+            hashes = [step[start : start + HASH] for start in range(0, len(step), HASH)]
+            if self._wanted and self._wanted[-1] < self._tree.size + count:
+                for one in hashes:
+                    self._tree.extend((one,))
+                    self._reach()
+            elif root is not None:
                 self._tree.add_tile(step, root)
             else:
-                for start in range(0, len(step), HASH):
-                    self._tree.extend((step[start : start + HASH],))
-                    self._reach()
+                self._tree.extend(hashes)
             self._reach()
             if self._tree.size % WIDTH == 0:
                 self._compare()

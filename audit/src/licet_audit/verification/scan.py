@@ -4,32 +4,30 @@ Rules this module keeps:
 
 - it accepts nothing that judging line by line would find anything in, and says nothing about the rest: what
   is in doubt is judged there, with all its words;
-- a line is beyond doubt if its content spelled again is the line, without floats, with integers of 53 bits,
-  ASCII keys and at most `MAX_DEPTH` levels, and its fields, number, log and link are what they should be;
+- a line is beyond doubt if its fields, number, log and link are what they should be, and its content spelled
+  again is the line, without floats, with integers of 53 bits, ASCII keys and at most `MAX_DEPTH` levels;
+- only lines that are to be those that were signed are not spelled again, and then the answer says so;
 - it knows the part alone: that the first number and the first link fit, and that none of its whole runs was
   under way, is for whoever knows what was before.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from pathlib import Path
-from typing import Any, NamedTuple, NotRequired, TypedDict
+from typing import Any
 
 import msgspec
 import orjson
-from licet.files import open_plain
 from licet.plain import MAX_DEPTH, canonical
 from licet.record import VERSION
 
-from licet_audit import tree
 from licet_audit.chain import MAX_LINE
 from licet_audit.tiles import HASH, WIDTH
-from licet_audit.verification import facts as facts_of
+from licet_audit.verification import facts
 from licet_audit.verification.facts import Fact
+from licet_audit.verification.fields import Fields
 from licet_audit.verification.kept import Kept, StateOf
 from licet_audit.verification.moments import Moments
 from licet_audit.verification.runs import condense
@@ -38,26 +36,19 @@ _SPELLING = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"{}[]\n"))
 
 
-class Part(NamedTuple):
-    """Bytes `start` to `stop` of a file: whole lines, save that the last of the file may have no end."""
-
-    path: str
-    start: int
-    stop: int
-
-
 @dataclass(slots=True)
 class Accepted:
     """What matters of a part: records `first` to `first + count - 1`, all of them good.
 
     `prev` is the link of the first, `leaf` the leaf of the last, `roots` are the roots of those tiles of
     level 0 that are whole in it, by their number. `ended` is the event of the last record, if it is one of
-    the log.
+    the log, `spelled` how many of them were spelled again.
     """
 
     first: int
     prev: str
     count: int = 0
+    spelled: int = 0
     leaf: str = ""
     leaves: bytes = b""
     roots: dict[int, bytes] = field(default_factory=dict)
@@ -74,77 +65,66 @@ class Doubt(Exception):
     """A line that has to be judged by itself."""
 
 
-def read(part: Part) -> bytes | None:
-    """The bytes of a part; None if it holds a line longer than a record may be.
+def accepted(data: bytes | None, log: str, state_of: StateOf, as_signed: int = 0) -> Accepted | None:
+    """Accept the lines of a part of the log called `log`; None where one of them is in doubt.
 
-    Raises:
-        OSError: it can't be read.
+    The first `as_signed` records are not spelled again: whoever calls this compares the root of them all.
     """
-    size = part.stop - part.start
-    if size > MAX_PART:
-        return None
-    with os.fdopen(open_plain(Path(part.path), os.O_RDONLY), "rb") as file:
-        file.seek(part.start)
-        return file.read(size)
-
-
-PART = 2 * 2**20
-"""How many bytes a part should have; it is as much longer as its last line needs."""
-MAX_PART = PART + 2 * MAX_LINE
-
-
-def accepted(data: bytes | None, log: str, state_of: StateOf) -> Accepted | None:
-    """Accept the lines of a part of the log called `log`; None where one of them is in doubt."""
     if not data or not data.endswith(b"\n"):
         return None
     lines = data.split(b"\n")
     lines.pop()
     try:
-        return _scan(lines, _doubtful(data, lines), log, state_of)
+        found = _scan(_fields(data), lines, log, state_of)
+        if after := lines[max(0, as_signed - found.first) :]:
+            _require_spelling(after)
+        found.spelled = len(after)
     except (ValueError, TypeError, KeyError, RecursionError, Doubt):
         return None
+    return found
 
 
-def _scan(lines: list[bytes], doubtful: list[bool], log: str, state_of: StateOf) -> Accepted:
-    """Accept all lines; those that are `doubtful` only after a closer look.
+def _scan(records: list[Fields], lines: list[bytes], log: str, state_of: StateOf) -> Accepted:
+    """Accept all lines, if they are spelled as they should be, and `records` are what is in them.
 
     Raises:
-        Doubt, ValueError, TypeError, KeyError, RecursionError: one of them is in doubt.
+        Doubt, ValueError, TypeError, KeyError: one of them is in doubt.
     """
-    decode, spell, told = _decode, orjson.dumps, facts_of.of  # this loop is where verifying takes its time
-    content = decode(lines[0])
-    found = Accepted(content["seq"], content["prev"])
-    leaves, links, times, facts = list[bytes](), list[str](), list[str](), list[Fact]()
-    for seq, (line, closer) in enumerate(zip(lines, doubtful, strict=True), found.first):
-        content = decode(line)
-        if spell(content, None, _SPELLING) != line or len(line) >= MAX_LINE:
-            raise Doubt
-        if closer:
-            canonical(content)
-        leaves.append(sha256(b"\x00" + line).digest())
-        links.append(content["prev"])
-        times.append(content["time"])
-        number = content["mono_ns"]
-        if (
-            content["seq"] != seq
-            or content["log"] != log
-            or content["v"] != VERSION
-            or not (number.isdigit() and number.isascii() and len(number) < 20)
-        ):
-            raise Doubt
-        if content["kind"] == "log":
-            found.events.append((seq, content["body"]))
-        elif (fact := told(content)) is not None:
-            facts.append(fact)
-        if "kept" in content:
-            found.kept.follow(seq, content["kept"], state_of)
-    found.count, found.leaf, found.leaves = len(leaves), leaves[-1].hex(), b"".join(leaves)
-    _require_links(found, links)
-    found.facts, found.whole, found.unknown = condense(facts)
-    found.moments.follow(found.first, times)
-    found.ended = content["body"].get("event") if content["kind"] == "log" else None
-    found.roots = _roots(found.first, leaves)
+    if len(records) != len(lines) or max(map(len, lines)) >= MAX_LINE:
+        raise Doubt
+    found = Accepted(records[0].seq, records[0].prev, len(lines))
+    leaves = [sha256(b"\x00" + line).digest() for line in lines]
+    found.leaf, found.leaves = leaves[-1].hex(), b"".join(leaves)
+    _require_places(found, records, log)
+    _require_links(found, [one.prev for one in records])
+    found.facts, found.whole, found.unknown = condense(filter(None, map(facts.of, records)))
+    found.moments.follow(found.first, [one.time for one in records])
+    for one, line in zip(records, lines, strict=True):
+        if one.kind == "log":
+            found.events.append((one.seq, _content(line)["body"]))
+        if one.kept:
+            found.kept.follow(one.seq, one.kept, state_of)
+    if records[-1].kind == "log":
+        found.ended = found.events[-1][1].get("event")
+    found.roots = _roots(found.first, found.leaves)
     return found
+
+
+def _require_places(found: Accepted, records: list[Fields], log: str) -> None:
+    """Make sure that each is a record of this log, with the number of its place.
+
+    Raises:
+        Doubt, ValueError: one is not.
+    """
+    moments = [one.mono_ns for one in records]
+    digits = "".join(moments)
+    if (
+        [one.seq for one in records] != list(range(found.first, found.first + found.count))
+        or {one.log for one in records} != {log}
+        or {one.v for one in records} != {VERSION}
+        or not (digits.isdigit() and digits.isascii() and min(moments) and max(map(len, moments)) < 20)
+    ):
+        raise Doubt
 
 
 def _require_links(found: Accepted, links: list[str]) -> None:
@@ -157,51 +137,49 @@ def _require_links(found: Accepted, links: list[str]) -> None:
         raise Doubt
 
 
-class _Line(TypedDict):
-    """The fields of a record, as `licet.record.from_json` has them; another one is in doubt."""
+def _require_spelling(lines: list[bytes]) -> None:
+    """Make sure that each line is the one spelling of its content.
 
-    v: int
-    log: str
-    seq: int
-    prev: str
-    writer: dict[str, Any]
-    kind: str
-    run_id: str
-    time: str
-    mono_ns: str
-    body: dict[str, Any]
-    phase: NotRequired[str]
-    trace_id: NotRequired[str]
-    span_id: NotRequired[str]
-    kept: NotRequired[dict[str, Any]]
+    Raises:
+        Doubt, ValueError, TypeError, RecursionError: one is not.
+    """
+    for line, closer in zip(lines, _doubtful(lines), strict=True):
+        content = _content(line)
+        if orjson.dumps(content, None, _SPELLING) != line:
+            raise Doubt
+        if closer:
+            canonical(content)
 
 
 def _refuse(text: str) -> float:
     raise ValueError(f"a record can't hold the float `{text}`")
 
 
-_decode: Callable[[bytes], Mapping[str, Any]] = msgspec.json.Decoder(_Line, float_hook=_refuse).decode
+_content: Callable[[bytes], dict[str, Any]] = msgspec.json.Decoder(dict[str, Any], float_hook=_refuse).decode
+_fields: Callable[[bytes], list[Fields]] = msgspec.json.Decoder(Fields).decode_lines
 
 
-def _doubtful(data: bytes, lines: list[bytes]) -> list[bool]:
+def _doubtful(lines: list[bytes]) -> list[bool]:
     """Which lines may have keys beyond ASCII or be nested too deeply.
 
     A line of at most `MAX_DEPTH` pairs of brackets is not, wherever they stand.
     """
+    data = b"\n".join(lines)
     brackets = data.translate(None, _NOT_BRACKETS).split(b"\n")
-    many = [len(one) > 2 * MAX_DEPTH for one in brackets[:-1]]
+    many = [len(one) > 2 * MAX_DEPTH for one in brackets]
     return many if data.isascii() else [m or not line.isascii() for m, line in zip(many, lines, strict=True)]
 
 
-def _roots(first: int, leaves: list[bytes]) -> dict[int, bytes]:
+def _roots(first: int, leaves: bytes) -> dict[int, bytes]:
     """The roots of the tiles that are whole in leaves that begin with number `first`."""
-    start, roots = -first % WIDTH, {}
-    for at in range(start, len(leaves) - WIDTH + 1, WIDTH):
-        hashes = leaves[at : at + WIDTH]
-        while len(hashes) > 1:
-            hashes = [tree.node(left, right) for left, right in zip(hashes[::2], hashes[1::2], strict=True)]
-        roots[(first + at) // WIDTH] = hashes[0]
-    return roots
+    start = -first % WIDTH
+    count = max(0, len(leaves) // HASH - start) // WIDTH
+    hashes = leaves[start * HASH : (start + count * WIDTH) * HASH]
+    while len(hashes) > count * HASH:
+        pairs = range(0, len(hashes), 2 * HASH)
+        hashes = b"".join([sha256(b"\x01" + hashes[at : at + 2 * HASH]).digest() for at in pairs])
+    begin = (first + start) // WIDTH
+    return {begin + number: hashes[number * HASH : (number + 1) * HASH] for number in range(count)}
 
 
 assert sha256().digest_size == HASH

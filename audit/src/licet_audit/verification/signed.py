@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from licet_audit.claims import Claim
-from licet_audit.notes import VerifierKey
+from licet_audit.notes import Head, VerifierKey
 from licet_audit.verification.outside import Kept, Outside
 from licet_audit.verification.roots import Roots
 
@@ -23,6 +23,15 @@ def trusted(outside: Outside) -> Kept | None:
     if found is None or outside.key is None or _unsigned(found, outside.key) is not None:
         return None
     return found
+
+
+def relied_on(outside: Outside) -> Head | None:
+    """The head of the newest checkpoint, if a key signed it that the verifier brings or saw before.
+
+    The records below it are then what that key's owner wrote, if they have its root.
+    """
+    found = trusted(outside) if outside.source in ("given", "pinned") else None
+    return None if found is None else found.head
 
 
 def signatures(outside: Outside) -> Claim:

@@ -1,4 +1,4 @@
-"""Verifying a log: gather what is known of it, read it once, and say what that proves.
+"""Verifying a log: gather what is known of it, read it, and say what that proves.
 
 Rules this module keeps:
 
@@ -11,16 +11,13 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from licet.errors import AuditUnavailable
-from licet.files import open_plain
 from licet.state import StateDirectory, may_pin
 
-from licet_audit import contents, inventory, seen, tiles
+from licet_audit import inventory, seen
 from licet_audit.anchors.checked import CheckedAnchor, Trust, checked
 from licet_audit.chain import MAX_LINE, decode
 from licet_audit.claims import Claim, Verification, status_of
@@ -32,11 +29,8 @@ from licet_audit.verification import anchored, around, signed
 from licet_audit.verification.findings import Place
 from licet_audit.verification.judge import Judge
 from licet_audit.verification.outside import Outside, known
-from licet_audit.verification.roots import Roots
-from licet_audit.verification.scan import PART, Part
-from licet_audit.verification.workers import scanned
+from licet_audit.verification.reading import Reading
 
-_WINDOW = 64 * 1024
 _TRIES = 5  # to follow who removes meanwhile
 _OUTSIDE = "that the clock of the host was right, or that a writer told the truth when it wrote"
 _BOTH = (
@@ -80,12 +74,7 @@ def verify(state: StateDirectory, wanted: Wanted | None = None) -> Verification:
 
 def _verified(state: StateDirectory, outside: Outside, wanted: Wanted) -> Verification:
     listed = snapshot(state)
-    judge = Judge(
-        state.log_id,
-        Roots(outside.sizes, partial(tiles.read_tile, state)),
-        partial(contents.state_of, state),
-    )
-    _read(state, listed, judge, wanted)
+    judge = Reading(state, listed, wanted.workers, wanted.hear).judged(outside)
     read = _read_on(state, listed, judge)
     judge.finish()
     return _Result(state, read, judge, outside, wanted).verification()
@@ -99,21 +88,6 @@ def unreadable(why: str, *claims: Claim) -> Verification:
     """The answer where there is nothing to check."""
     told = (Claim("readable", False, why, "unverifiable"), *claims)
     return Verification(status_of(told), 0, told, ("anything",))
-
-
-def _read(state: StateDirectory, listed: Sequence[Segment], judge: Judge, wanted: Wanted) -> None:
-    """Show the judge every line."""
-    owners = [(segment, part) for segment in listed for part in _parts(segment)]
-    wanted.hear(len(owners))
-    begun = -1
-    answers = scanned([part for _, part in owners], state, wanted.workers)
-    for (segment, _), (part, found) in zip(owners, answers, strict=True):
-        begun = _begin(listed, begun, segment, judge)
-        if found is None or not judge.accept(found):
-            for line in lines(segment.resized(part.stop), part.start):
-                judge.check(line)
-        wanted.hear(None)
-    _begin(listed, begun, None, judge)
 
 
 def _read_on(state: StateDirectory, listed: Sequence[Segment], judge: Judge) -> Sequence[Segment]:
@@ -131,42 +105,6 @@ def _read_on(state: StateDirectory, listed: Sequence[Segment], judge: Judge) -> 
         after = {segment.first: segment for segment in (*listed, *grown)}
         listed = [after[first] for first in sorted(after)]
     return listed
-
-
-def _begin(listed: Sequence[Segment], begun: int, segment: Segment | None, judge: Judge) -> int:
-    """Start the segments up to `segment`, those without a line included."""
-    stop = listed.index(segment) if segment is not None else len(listed) - 1
-    for each in listed[begun + 1 : stop + 1]:
-        judge.start(each)
-    return max(begun, stop)
-
-
-def _parts(segment: Segment) -> Iterator[Part]:
-    """Cut a segment behind lines, into parts of about `PART` bytes.
-
-    Raises:
-        OSError: it can't be read.
-    """
-    start = 0
-    descriptor = open_plain(segment.path, os.O_RDONLY)
-    try:
-        while start < segment.size:
-            stop = _line_end(descriptor, min(start + PART, segment.size), segment.size)
-            yield Part(str(segment.path), start, stop)
-            start = stop
-    finally:
-        os.close(descriptor)
-
-
-def _line_end(descriptor: int, at: int, size: int) -> int:
-    """The first byte after the line that holds the byte before `at`, or the end of the file."""
-    os.lseek(descriptor, at - 1, os.SEEK_SET)
-    at -= 1
-    while at < size and (window := os.read(descriptor, min(_WINDOW, size - at))):
-        if (place := window.find(b"\n")) >= 0:
-            return at + place + 1
-        at += len(window)
-    return size
 
 
 class _Result:

@@ -29,6 +29,9 @@ class Steps:
     def expect(self, total: int) -> None:
         """Say how many there will be."""
         self._total = total
+        if self._shown is not None:
+            progress, task = self._shown
+            progress.update(task, total=total)
 
     def step(self, text: str | None = None) -> None:
         """One more is done; `text` is what to say from now on."""
