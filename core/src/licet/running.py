@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 
 from licet.errors import RuntimeClosed
 
@@ -60,3 +60,10 @@ class Running:
     def _wait(self) -> None:
         with self._none_left:
             self._none_left.wait_for(lambda: not self._tasks, _PATIENCE_S)
+
+
+async def all_done(*endings: Awaitable[object]) -> None:
+    """Wait for all of them side by side; only then raise what the first one raised that failed."""
+    for outcome in await asyncio.gather(*endings, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome

@@ -46,7 +46,7 @@ from licet.record import AuditLog, Kind, UnavailableLog
 from licet.report import Explanation
 from licet.request import ExecutionRequest, as_request
 from licet.result import ExecutionResult
-from licet.running import Running
+from licet.running import Running, all_done
 from licet.select import Chosen, Offer
 from licet.settings import Settings, directory_of, settings_beside, under_administrator
 from licet.trail import Trail
@@ -212,9 +212,7 @@ class Runtime:
     async def aclose(self) -> None:
         """Cancel the runs under way, end every pool and release the log; no run begins any more."""
         await self._running.end()
-        for backend in self.backends:
-            await backend.close()
-        await self._logbook.close()
+        await all_done(self._logbook.close(), *(backend.close() for backend in self.backends))
         await asyncio.to_thread(telemetry.settle, 1.0)
         await asyncio.to_thread(self._portal.close)
 
