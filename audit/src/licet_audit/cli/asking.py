@@ -9,6 +9,7 @@ from licet.errors import UsageError
 from licet.plain import plain
 from licet.state import StateDirectory, open_state
 
+from licet_audit.cli.options import F
 from licet_audit.cli.readers import reader_of
 from licet_audit.retention.choosing import Choice
 
@@ -17,6 +18,20 @@ _MOST_REASON = 2000  # characters
 dry_run = click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
 yes = click.option("--yes", is_flag=True, help="Don't ask whether it is meant.")
 reason = click.option("--reason", metavar="TEXT", help="Why; it stands in the record for good.")
+
+
+_FOR_WHOM = (
+    click.argument("runs", nargs=-1, metavar="[RUN]..."),
+    click.option("--subject", metavar="ID", help="All runs for this subject, or on behalf of it."),
+    click.option("--tenant", metavar="ID", help="All runs for this tenant."),
+)
+
+
+def for_whom(command: F) -> F:
+    """Let a command be told which runs are meant, as `runs`, `subject` and `tenant`."""
+    for option in reversed(_FOR_WHOM):
+        command = option(command)
+    return command
 
 
 def log_to_read(state: str | None, policy: str | None) -> StateDirectory:

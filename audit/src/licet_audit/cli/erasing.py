@@ -24,9 +24,7 @@ _STAYS = (
 
 
 @click.command()
-@click.argument("runs", nargs=-1, metavar="[RUN]...")
-@click.option("--subject", metavar="ID", help="All runs for this subject, or on behalf of it.")
-@click.option("--tenant", metavar="ID", help="All runs for this tenant.")
+@asking.for_whom
 @click.option(
     "--before",
     metavar="TIME",

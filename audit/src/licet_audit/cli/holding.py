@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("runs", nargs=-1, metavar="[RUN]...")
-@click.option("--subject", metavar="ID", help="All runs for this subject, or on behalf of it.")
-@click.option("--tenant", metavar="ID", help="All runs for this tenant.")
+@asking.for_whom
 @click.option(
     "--since",
     metavar="TIME",

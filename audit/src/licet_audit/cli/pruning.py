@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 from licet.errors import AuditUnavailable, UsageError
+from licet.units import show_instant
 
 from licet_audit.cli import asking, options
 from licet_audit.cli.steps import counted
@@ -105,7 +106,7 @@ def _reason(keep: str, short: str | None, reason: str | None) -> str:
 
 def _spelled(seconds: float) -> str:
     try:
-        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.000000000Z"
+        return show_instant(math.floor(seconds) * 10**9)
     except (ValueError, OverflowError, OSError):
         return ""  # before all records
 
