@@ -15,13 +15,14 @@ from licet.backend import Access, Outcome, Reply, Target, ToolCall, execute
 from licet.output import BoundedSink
 from licet.plan import ExecutionPlan, Opened, seal
 from licet.request import DEFAULT_LIMITS
+from licet.surroundings import RealSurroundings
 from licet_controlled_process.backend import ControlledProcess
 
 BACKEND = ControlledProcess()
 
 
 @dataclass
-class RecordingHost:
+class RecordingHost(RealSurroundings):
     """Keeps what the code writes; nothing else may be asked of it."""
 
     output: int = 16 << 20

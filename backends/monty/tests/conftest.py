@@ -12,11 +12,12 @@ from licet import plan as plans
 from licet.backend import Access, Outcome, Reply, Target, ToolCall, execute
 from licet.plan import ExecutionPlan, Opened
 from licet.request import Limits
+from licet.surroundings import RealSurroundings
 from licet_monty.backend import MontyBackend
 
 
 @dataclass
-class RecordingHost:
+class RecordingHost(RealSurroundings):
     """Answers tool calls with `tool`, refuses everything else, and keeps what it was told."""
 
     tool: Callable[[ToolCall], Awaitable[Reply]] | None = None

@@ -26,6 +26,9 @@ from licet.request import Action
 T = TypeVar("T")
 
 
+Surrounding = Literal["clock", "random"]
+
+
 class Termination(StrEnum):
     """Why a run ended."""
 
@@ -71,7 +74,9 @@ class Descriptor:
     `opens` lists the actions that it can open at all. `cost` ranks candidates that qualify alike: rough
     milliseconds of a warm start. `unavailable` gives the reason where the backend can't run here.
     `configuration` tells this instance from others of its class, as far as a wall may depend on it: a file
-    and its state, an image and its digest. Receipts are bound to it.
+    and its state, an image and its digest. Receipts are bound to it. `governs` lists the surroundings that
+    code gets from `Host.now` and `Host.random_bytes` and from nowhere else. `suspends` says that a run which
+    waits for an approval can be taken out of its sandbox and go on in another.
     """
 
     name: str
@@ -82,6 +87,8 @@ class Descriptor:
     cost: float = 100.0
     unavailable: str | None = None
     configuration: str = ""
+    governs: frozenset[Surrounding] = frozenset()
+    suspends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +119,8 @@ class Outcome:
     for `exited` alone: 0, or 1 for an uncaught exception, or what `SystemExit` said, or 128 and the number of
     the signal that ended the code. Of the protection of this very run, by control name, `configured` says
     what the backend set up, and `observed` is the read-back: what the system showed of it afterwards.
+    `suspension` is set for `approval_pending` alone: the whole run as its backend wrote it down, to go on
+    with in another sandbox; None where that can't be, and `detail` says why.
     """
 
     termination: Termination
@@ -123,6 +132,7 @@ class Outcome:
     configured: Mapping[str, str] = field(default_factory=dict)
     observed: Mapping[str, str] = field(default_factory=dict)
     detail: str | None = None
+    suspension: bytes | None = field(default=None, repr=False)
 
     @property
     def succeeded(self) -> bool:
@@ -144,7 +154,8 @@ class ToolCall:
 class Reply:
     """The answer to a tool call: a value, or an error that is raised in the guest.
 
-    `fatal` names a termination that ends the run now; the guest is not resumed.
+    `fatal` names a termination that ends the run now; the guest is not resumed. If it is `approval_pending`,
+    a backend that `suspends` writes the run down as it waits for this very reply.
     """
 
     value: Any = None
@@ -188,6 +199,17 @@ class Host(Protocol):
         Raises:
             PermissionError: the plan does not open the target.
         """
+        ...
+
+    def now(self, asked: str) -> float:
+        """The time as the code is to see it, in seconds since the epoch; `asked` names what reads it.
+
+        From any thread; it never waits.
+        """
+        ...
+
+    def random_bytes(self, count: int) -> bytes:
+        """The next `count` random bytes of this run; from any thread, and it never waits."""
         ...
 
     def write(self, stream: Literal["stdout", "stderr"], data: bytes) -> bool:
@@ -263,6 +285,8 @@ def _checked(outcome: Outcome, name: str) -> Outcome:
         raise BackendError(f"backend `{name}` returned no outcome")
     if outcome.termination not in _ENDINGS:
         raise BackendError(f"backend `{name}` answered `{outcome.termination}`, which is not its to say")
+    if outcome.suspension is not None and outcome.termination is not Termination.approval_pending:
+        raise BackendError(f"backend `{name}` suspended a run that waits for nothing")
     exited = outcome.termination is Termination.exited
     if exited != isinstance(outcome.exit_code, int) or (outcome.exit_code == 0 and outcome.error is not None):
         raise BackendError(f"backend `{name}` returned an outcome that contradicts itself")
@@ -277,6 +301,7 @@ def _checked(outcome: Outcome, name: str) -> Outcome:
         configured=_short(outcome.configured),
         observed=_short(outcome.observed),
         detail=outcome.detail and bounded(outcome.detail, 1000),
+        suspension=outcome.suspension,
     )
 
 

@@ -35,6 +35,7 @@ from licet.policy.rule import Rule
 from licet.policy.signatures import bind
 from licet.prepare import Deciders, Prepared
 from licet.result import Output, ToolCallMade
+from licet.surroundings import RealSurroundings, Surroundings
 from licet.trail import Trail
 
 Digest = Callable[[str, bytes], str]
@@ -44,7 +45,7 @@ MOST_ACCESSES = 1000
 
 
 class RunHost:
-    """The host of one run."""
+    """The host of one run; `surroundings` are what its code sees of the world."""
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class RunHost:
         trail: Trail,
         digest: Digest,
         deciders: Deciders | None = None,
+        surroundings: Surroundings | None = None,
     ) -> None:
         limits = plan.limits
         self._stdout = BoundedSink(limits.stdout or 0)
@@ -62,6 +64,7 @@ class RunHost:
         self._plan = plan
         self._prepared = prepared
         self._deciders = deciders
+        self._surroundings: Surroundings = surroundings or RealSurroundings()
         self._trail = trail
         self._digest = digest
         self._sequence = 0
@@ -74,6 +77,14 @@ class RunHost:
             self._output_left -= len(data)
             (self._stdout if stream == "stdout" else self._stderr).write(data)
             return self._output_left >= 0
+
+    def now(self, asked: str) -> float:
+        """The time as the code is to see it, in seconds since the epoch."""
+        return self._surroundings.now(asked)
+
+    def random_bytes(self, count: int) -> bytes:
+        """The next random bytes of this run."""
+        return self._surroundings.random_bytes(count)
 
     def output(self) -> Output:
         """What was written so far."""

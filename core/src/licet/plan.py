@@ -12,13 +12,15 @@ import itertools
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 from licet import hosts, paths
 from licet.contract import SandboxEnforcementContract
 from licet.errors import PlanNotSealed
 from licet.request import Action, Limits
+
+Clock = Literal["real", "frozen"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +74,26 @@ def _depth(roots: Iterable[str], path: str) -> int:
     return max((len(root) for root in roots if paths.contains(root, path)), default=0)
 
 
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """A suspended run to go on with: what its backend wrote down, and the answer that it waits for.
+
+    The answer is a value, or an error as a type and a message.
+    """
+
+    suspension: bytes = field(repr=False)
+    value: Any = None
+    error: tuple[str, str] | None = None
+
+
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class ExecutionPlan:
     """One run, decided and authorised.
 
     `policy_class` and `tenant` say which runs may share a warm worker: two plans may do so only if both
-    are equal. `limits` states every limit in force; a limit that is None was asked for by nobody.
+    are equal. `limits` states every limit in force; a limit that is None was asked for by nobody. Of the
+    tools that it opens, `awaitable` are those that code may await. Under a `frozen` clock time stands still,
+    and a sleep is over at once. `resumption` is set if the run goes on where it was suspended.
     """
 
     run_id: str
@@ -93,6 +109,9 @@ class ExecutionPlan:
     plan_digest: str
     policy_class: str
     tenant: str | None = None
+    awaitable: frozenset[str] = frozenset()
+    clock: Clock = "real"
+    resumption: Resumption | None = None
     seal: str = field(default="", repr=False)
 
 

@@ -22,6 +22,7 @@ from licet.backend import Access, GuestError, Outcome, Reply, Target, ToolCall
 from licet.output import BoundedSink, bounded
 from licet.plan import Opened
 from licet.probe.attack import Attack, Proof
+from licet.surroundings import RealSurroundings
 
 KEPT = 1 << 17
 NOT_RUN = ("raised ", "not tried: ", "host died")
@@ -96,7 +97,7 @@ def got_through(attack: Attack, trial: Trial, text: str, patience: float) -> boo
     return any(tests[proof] for proof in attack.proofs)
 
 
-class Ear:
+class Ear(RealSurroundings):
     """The host of a probe: hears what the program says, and grants what the plan opens and no more.
 
     `began` is when the program was first heard, on the monotonic clock: what a run waited for before that, a

@@ -30,6 +30,7 @@ from licet.errors import BackendError
 from licet.probe.identity import description
 from licet.probe.order import Order
 from licet.probe.trial import ending, raised
+from licet.surroundings import RealSurroundings
 
 _OUTPUT = 1 << 20
 _CLOSE_S = 2.0
@@ -146,7 +147,7 @@ async def _run(backend: Backend, order: Order, relay: _Relay) -> str:
     return ending(outcome)
 
 
-class _Relay:
+class _Relay(RealSurroundings):
     """A host that hands every output on and grants nothing."""
 
     def __init__(self, channel: int) -> None:

@@ -13,10 +13,11 @@ from typing import Literal
 
 from licet.backend import Access, GuestError, Reply, Target, ToolCall
 from licet.plan import Opened
+from licet.surroundings import RealSurroundings
 
 
 @dataclass
-class RecordingHost:
+class RecordingHost(RealSurroundings):
     """A `Host` for tests.
 
     `output` is the limit after which `write` says False, in bytes. `on_write` hears of each write, from the
