@@ -27,7 +27,7 @@ from licet.plan import ExecutionPlan, Opened
 from licet.policy import PolicyStack
 from licet.prepare import Prepared
 from licet.report import versions
-from licet.request import CodeNeeds, Limits, Subject
+from licet.request import CodeNeeds, Limits, Subject, Tool
 from licet.result import Output, Protection
 from licet.select import Candidate, Chosen, Selection
 
@@ -114,10 +114,17 @@ def decision(decided: Decision, stack: PolicyStack) -> Plain:
     )
 
 
-def call(decided: Decision) -> dict[str, Any]:
-    """The decision on one call of a tool."""
-    [one] = decided.verdicts
-    return {"effect": decided.effect, "verdict": verdict(one), **_beside(decided)}
+def call(decided: Decision, tool: Tool | None) -> dict[str, Any]:
+    """The decision on one call of a tool, and what its author says of it."""
+    about, *objections = decided.verdicts
+    return {
+        "effect": decided.effect,
+        "verdict": verdict(about),
+        "objections": [verdict(one) for one in objections],
+        "touches": [str(act) for act in tool.touches] if tool else [],
+        "idempotent": tool is not None and tool.idempotent,
+        **_beside(decided),
+    }
 
 
 def _beside(decided: Decision) -> dict[str, Any]:

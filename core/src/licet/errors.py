@@ -124,6 +124,13 @@ class PlanNotSealed(BackendError):
     slug = "plan-not-sealed"
 
 
+class TypesUnchecked(LicetError):
+    """The types of code could not be checked; whether it runs does not depend on that."""
+
+    slug = "types-unchecked"
+    exit_code = 8
+
+
 class RunFailed(LicetError):
     """Raised by `ExecutionResult.unwrap()` for a run that was no success."""
 

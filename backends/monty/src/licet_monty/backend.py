@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from licet.backend import Descriptor, Host, Outcome, Termination
 from licet.errors import LaunchFailed
 from licet.plan import ExecutionPlan
+from licet.type_checker import TypeFinding
 
 from licet_monty import binary as binaries
 from licet_monty.bridge import Bridge
@@ -88,6 +89,24 @@ class MontyBackend:
             await sandbox.close()
             raise
         return sandbox
+
+    async def check_types(self, code: str, stubs: str) -> tuple[TypeFinding, ...]:
+        """What the type checker of Monty objects to in `code`, whose surroundings `stubs` declare.
+
+        Raises:
+            LaunchFailed: no worker could be started.
+            TypesUnchecked: the checker gave up.
+        """
+        from licet_monty.checker import check  # no run needs it
+
+        engine = self._running()
+        binary = self._binary
+        assert binary is not None
+        checking = engine.threads.call(lambda: check(binary, code, stubs))
+        try:
+            return await checking.result()
+        finally:
+            await asyncio.shield(checking.ended())  # its worker ends with it, and that soon
 
     async def close(self) -> None:
         """End every pool, worker and thread; a sandbox opened later starts anew."""

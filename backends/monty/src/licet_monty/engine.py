@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Protocol
 
 from licet.backend import Termination
+from licet.threads import Threads
 
 from licet_monty.bounds import Bounds
 from licet_monty.pool import Pool, Pools
-from licet_monty.threads import Threads
 from licet_monty.watchdog import Watchdog
 from licet_monty.worker import Worker
 

@@ -35,6 +35,7 @@ from licet.request import (
     ScreenReport,
     Source,
     Subject,
+    Tool,
     Violation,
 )
 from licet.screen import VIOLATIONS
@@ -210,7 +211,7 @@ def _request(body: Mapping[str, Any], decision: Mapping[str, Any], stack: Policy
         limits=limits,
         environment={},
         intents=None if declared is None else tuple(intent_of(text, "declared") for text in declared),
-        tools=dict.fromkeys(_names(body, "tools"), _unavailable),
+        tools={name: Tool(name, _unavailable) for name in _names(body, "tools")},
         subject=_subject(body),
         requirements={Control(c): Level(level) for c, level in _need(body, "requirements", dict).items()},
         metadata=_texts(_need(body, "metadata", dict)),
