@@ -76,7 +76,7 @@ class Performance:
         def work() -> Any:
             try:
                 return context.run(self._tool.handler, *call.args, **call.kwargs)
-            except (KeyboardInterrupt, SystemExit, StopIteration) as problem:
+            except (asyncio.CancelledError, KeyboardInterrupt, SystemExit, StopIteration) as problem:
                 raise ToolExit(type(problem).__name__, str(problem)) from None
             finally:
                 self._on_thread = False
@@ -100,8 +100,8 @@ async def _guarded(answer: Any) -> Any:
         if (task := asyncio.current_task()) is None or task.cancelling():
             raise
         raise ToolExit("CancelledError", str(problem) or "the tool was cancelled") from None
-    except (SystemExit, StopIteration) as problem:
-        raise ToolExit(type(problem).__name__, str(problem)) from None
+    except SystemExit as problem:
+        raise ToolExit("SystemExit", str(problem)) from None
     except KeyboardInterrupt as problem:
         if threading.current_thread() is threading.main_thread():
             raise

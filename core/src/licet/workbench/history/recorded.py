@@ -54,12 +54,16 @@ class NotReplayable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One call of a tool, as it was decided; its arguments are in no record."""
+    """One call of a tool, as it was decided; its arguments are in no record.
+
+    `touches` is what the tool itself reaches, as it was recorded.
+    """
 
     tool: str
     effect: str
     at: str
     line: int | None
+    touches: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +164,9 @@ def _note(run: RecordedRun, kind: str, phase: str | None, time: str, body: Mappi
         verdict = body.get("verdict")
         line = bodies.line(verdict.get("line")) if isinstance(verdict, dict) else None
         tool, effect = bodies.text(body, "tool") or "", bodies.text(body, "effect") or ""
-        run.calls.append(RecordedCall(tool, effect, time, line))
+        touches = body.get("touches")
+        touched = tuple(map(str, touches)) if isinstance(touches, (list, tuple)) else ()
+        run.calls.append(RecordedCall(tool, effect, time, line, touched))
 
 
 @dataclass(frozen=True, slots=True)
