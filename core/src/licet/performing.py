@@ -32,7 +32,8 @@ class Performance:
         self._tool = tool
         self._call = call
         self._on_thread = False
-        self._task = asyncio.get_running_loop().create_task(self._perform())
+        self._loop = asyncio.get_running_loop()
+        self._task = self._loop.create_task(self._perform())
         self._task.add_done_callback(_heard)
 
     @property
@@ -47,12 +48,27 @@ class Performance:
 
     async def wait(self, patience: float | None) -> None:
         """Wait until it is over, at most `patience` seconds; being cancelled leaves it running."""
-        await asyncio.wait((self._task,), timeout=patience)
+        if self._task.done():
+            return
+        waiter: asyncio.Future[None] = self._loop.create_future()
+
+        def wake(*_: object) -> None:
+            if not waiter.done():
+                waiter.set_result(None)
+
+        self._task.add_done_callback(wake)
+        timer = self._loop.call_later(patience, wake) if patience is not None else None
+        try:
+            await waiter
+        finally:
+            self._task.remove_done_callback(wake)
+            if timer is not None:
+                timer.cancel()
 
     async def stop(self) -> None:
         """Cancel it, and wait a little until it is gone, if it can be stopped."""
         self._task.cancel()
-        await asyncio.wait((self._task,), timeout=JOIN_S)
+        await self.wait(JOIN_S)
 
     def result(self) -> Any:
         """What the tool returned.
