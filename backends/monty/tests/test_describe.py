@@ -35,7 +35,7 @@ print(sorted({name.partition(".")[0] for name in sys.modules} & {"pydantic_monty
 def test_the_descriptor() -> None:
     backend = MontyBackend()
     found = backend.describe()
-    assert (found.version, found.opens, found.unavailable) == ("pydantic-monty 1.4.0", frozenset(), None)
+    assert (found.version, found.opens, found.unavailable) == ("pydantic-monty 1.4.0", {"tool"}, None)
     assert found.language.stdin is False
     assert found.sandbox_enforcement_contract.isolation == "language"
     assert backend.describe() is found

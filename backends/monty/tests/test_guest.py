@@ -189,25 +189,11 @@ def test_objects_of_the_code_do_not_reach_a_tool(run: Any, host: Any) -> None:
     for code, why in [
         ("class P: pass\nfind(P())", "hold a `P`, which is no plain data"),
         ("class P: pass\nfind(a=[{'b': P()}])", "hold a `P`, which is no plain data"),
-        (
-            "from collections import namedtuple\nP = namedtuple('P', 'a')\nfind(P(1))",
-            "hold a `P`, which is no plain",
-        ),
-        (f"{bomb}find(x)", "are more than 100000 values"),
+        (f"{bomb}find(x)", "are too much: at most 100000 values"),
         (f"class P: pass\n{bomb}p = P()\np.x = x\nfind(p)", "hold a `P`, which is no plain data"),
     ]:
         error = run(code, host, tools=("find",)).error
         assert (error.type, why in error.message) == ("TypeError", True)
-    assert host.calls == []
-
-
-def test_calls_inside_sorted_and_map_get_advice(run: Any, host: Any) -> None:
-    for code in ("list(map(find, [1]))", "sorted([2, 1], key=find)", "sorted([2, 1], key=lambda x: find(x))"):
-        outcome = run(code, host, tools=("find",))
-        assert outcome.error.type == "NotImplementedError"
-        assert (
-            outcome.detail == "call tools in a loop or a comprehension, not from inside map, sorted or filter"
-        )
     assert host.calls == []
 
 

@@ -54,9 +54,7 @@ class MontyBackend:
                 version=f"{binaries.CLIENT} {binaries.version()}",
                 sandbox_enforcement_contract=CONTRACT,
                 language=LANGUAGE,
-                # No tools yet: pydantic-monty builds their arguments in the host, and a set of shared tuples
-                # would hold the interpreter lock there for hours. They open once arguments cross as text.
-                opens=frozenset(),
+                opens=frozenset({"tool"}),
                 cost=_COST_MS,
                 unavailable=binaries.why_unavailable(self._binary),
                 configuration=binaries.state(self._binary),
