@@ -126,7 +126,7 @@ def test_the_number_of_pools_is_bounded(alone: MontyBackend, make_plan: Any, hos
     before = _workers()
     asyncio.run(main())
     assert alone._engine is not None
-    assert list(alone._engine.pools._pools) == [(f"t{n}", "tests") for n in range(4, pools.MOST_POOLS + 4)]
+    assert list(alone._engine.pools._pools) == [(f"t{n}", "tests", 0) for n in range(4, pools.MOST_POOLS + 4)]
     assert len(_workers() - before) <= pools.MOST_POOLS + 2
 
 
@@ -148,6 +148,50 @@ def test_fifty_runs_at_once_on_two_workers(alone: MontyBackend, make_plan: Any, 
 
     assert asyncio.run(main()) == [4 * n for n in range(50)]
     assert most == 2
+
+
+def _starts_a_run(backend: MontyBackend, make_plan: Any, make_host: Any) -> Any:
+    """A tool that runs the code that it is given, whose code may call it again."""
+
+    async def tool(call: ToolCall) -> Reply:
+        inner = make_plan(call.args[0], tools=("start",))
+        outcome = await execute(backend, inner, make_host(tool=tool))
+        return Reply(value=outcome.value)
+
+    return tool
+
+
+def test_runs_that_tools_start_never_wait_for_their_own_caller(
+    alone: MontyBackend, make_plan: Any, make_host: Any
+) -> None:
+    """Six callers on two workers hold both while they wait."""
+    tool = _starts_a_run(alone, make_plan, make_host)
+
+    async def main() -> list[Any]:
+        plans = [make_plan(f"start('start(\"{n} + 1\")') + 1", tools=("start",)) for n in range(6)]
+        outcomes = await asyncio.gather(*(execute(alone, plan, make_host(tool=tool)) for plan in plans))
+        return [outcome.value for outcome in outcomes]
+
+    assert asyncio.run(main()) == [n + 2 for n in range(6)]
+
+
+def test_runs_that_start_each_other_without_end_are_refused(
+    alone: MontyBackend, make_plan: Any, make_host: Any
+) -> None:
+    levels = 0
+    refused: list[str] = []
+
+    async def tool(call: ToolCall) -> Reply:
+        nonlocal levels
+        levels += 1
+        try:
+            await execute(alone, make_plan("again()", tools=("again",)), make_host(tool=tool))
+        except LaunchFailed as problem:
+            refused.append(str(problem))
+        return Reply()
+
+    asyncio.run(execute(alone, make_plan("again()", tools=("again",)), make_host(tool=tool)))
+    assert (levels, refused) == (5, ["this run was started by a tool, 5 tools deep"])
 
 
 def test_waiting_for_a_worker_is_bounded(
@@ -253,7 +297,7 @@ def run(code, **fields):
 """
 
 
-def _python(code: str, timeout: float = 20.0) -> subprocess.CompletedProcess[str]:
+def _python(code: str, timeout: float = 90.0) -> subprocess.CompletedProcess[str]:
     text = PRELUDE.format(tests=str(Path(__file__).parent)) + textwrap.dedent(code)
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", text],
@@ -294,7 +338,8 @@ def test_the_interpreter_exits_while_a_run_is_under_way() -> None:
         """
         import threading
         threading.Thread(target=run, args=("while True: pass",), daemon=True).start()
-        time.sleep(0.3)
+        while not (backend._engine and backend._engine._workers):
+            time.sleep(0.01)
         print(list(backend._engine._workers)[0]._pid, flush=True)
         """
     )

@@ -5,6 +5,7 @@ Rules this module keeps:
 - a coroutine of the host always runs on the caller's loop, in the caller's context (its current span);
 - any number may be under way, each under a key; what ends is taken by the driver in the order of ending;
 - the driver never waits beyond the run's end: `interrupt` wakes it;
+- what runs for a run knows how deep it is: runs of one depth wait for the next one's, never for each other;
 - `close` cancels what is still running on the loop and waits for it, so that nothing outlives the run.
 """
 
@@ -22,6 +23,9 @@ T = TypeVar("T")
 JOIN_S = 5.0
 _ASKED = -1
 
+depth: contextvars.ContextVar[int] = contextvars.ContextVar("licet_monty_depth", default=0)
+"""How many tools deep this code is: a tool may start a run, whose code calls a tool, and so on."""
+
 
 class Interrupted(Exception):
     """The run ended while the driver waited for the host."""
@@ -33,6 +37,7 @@ class Bridge:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
+        self._context.run(depth.set, depth.get() + 1)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._arrivals: queue.SimpleQueue[tuple[int, asyncio.Task[Any]] | None] = queue.SimpleQueue()
         self._arrived: dict[int, asyncio.Task[Any]] = {}

@@ -35,7 +35,9 @@ MOST_TEXT = 16 * _BUDGET.bytes
 """Characters of the text of one call's arguments, at most; a character of theirs may be escaped to twelve."""
 
 _FLAT = 100_000  # characters and members of arguments that need no encoder
-_HANDED_ON = f"""f"{{name:.200}}", f"{{line!r:.20}}", f"{{__licet_text__(args, kwargs):.{MOST_TEXT}}}\""""
+_HANDED_ON = (
+    f"""f"{{name:.200}}", f"{{line!r:.20}}", f"{{__licet_arguments__(args, kwargs):.{MOST_TEXT}}}\""""
+)
 
 HEAD = f"""\
 from asyncio import gather as __licet_gathered__
@@ -52,7 +54,7 @@ def {AT}(line):
     __licet_line__ = line
     return {{}}
 
-def __licet_text__(args, kwargs):
+def __licet_arguments__(args, kwargs):
     bool, int, float, str, *_ = __licet_types__
     left = {_FLAT} if "$type" not in kwargs else 0
     for item in (*args, *kwargs.values()):
