@@ -97,18 +97,6 @@ def test_descriptors_have_no_way_in(run: Any) -> None:
         assert run(code).error.type in ("TypeError", "AttributeError")
 
 
-def test_the_binary_is_that_of_the_distribution(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    planted = tmp_path / "monty"
-    planted.write_text("#!/bin/sh\n")
-    planted.chmod(0o755)
-    monkeypatch.setenv("MONTY_BIN", str(planted))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    found = binary.locate()
-    assert found is not None
-    assert found.is_file()
-    assert found != planted
-
-
 def test_another_version_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binary, "TESTED", "9.9.9")
     assert MontyBackend().describe().unavailable == "expected pydantic-monty 9.9.9, found 1.4.0"

@@ -150,31 +150,6 @@ def test_fifty_runs_at_once_on_two_workers(alone: MontyBackend, make_plan: Any, 
     assert most == 2
 
 
-def _starts_a_run(backend: MontyBackend, make_plan: Any, make_host: Any) -> Any:
-    """A tool that runs the code that it is given, whose code may call it again."""
-
-    async def tool(call: ToolCall) -> Reply:
-        inner = make_plan(call.args[0], tools=("start",))
-        outcome = await execute(backend, inner, make_host(tool=tool))
-        return Reply(value=outcome.value)
-
-    return tool
-
-
-def test_runs_that_tools_start_never_wait_for_their_own_caller(
-    alone: MontyBackend, make_plan: Any, make_host: Any
-) -> None:
-    """Six callers on two workers hold both while they wait."""
-    tool = _starts_a_run(alone, make_plan, make_host)
-
-    async def main() -> list[Any]:
-        plans = [make_plan(f"start('start(\"{n} + 1\")') + 1", tools=("start",)) for n in range(6)]
-        outcomes = await asyncio.gather(*(execute(alone, plan, make_host(tool=tool)) for plan in plans))
-        return [outcome.value for outcome in outcomes]
-
-    assert asyncio.run(main()) == [n + 2 for n in range(6)]
-
-
 def test_runs_that_start_each_other_without_end_are_refused(
     alone: MontyBackend, make_plan: Any, make_host: Any
 ) -> None:
@@ -318,19 +293,6 @@ def test_the_interpreter_exits_cleanly(ending: str) -> None:
     done = _python(f"print(run('6 * 7').value, flush=True)\n{ending}")
     assert (done.returncode, done.stdout) == (expected, "42\n")
     assert "Traceback" not in done.stderr or ending == "raise KeyboardInterrupt"
-
-
-def test_twenty_processes_exit_cleanly_right_after_a_run() -> None:
-    done = _python(
-        """
-        for _ in range(20):
-            child = os.fork()
-            if child == 0:
-                sys.exit(0 if run("6 * 7").value == 42 else 9)
-            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-        """
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n" * 20, "")
 
 
 def test_the_interpreter_exits_while_a_run_is_under_way() -> None:
