@@ -18,11 +18,17 @@ from licet.backend import Access
 from licet.operations import Operation, intents_of
 
 if TYPE_CHECKING:
-    from pydantic_monty import ExternalResult
+    from pydantic_monty import ExternalResult, ExternalSettledResult
 
 MOST_RANDOM = 1 << 20
 SLEEPS = frozenset({"system.sleep", "time.sleep"})
 ASYNC_SLEEPS = frozenset({"system.async_sleep", "asyncio.sleep"})
+
+CANCELLED: ExternalSettledResult = {
+    "exc_type": "RuntimeError",
+    "message": "this was cancelled when its run ended",
+}
+"""What awaits something that an earlier run of the sandbox has begun."""
 
 _OPERATIONS: Mapping[str, Operation] = {
     "Path.append_bytes": "write",
@@ -66,11 +72,6 @@ def refuse_file(target: str) -> ExternalResult:
 def missing_module(name: object) -> ExternalResult:
     """Say that a module is not there, as CPython does."""
     return {"exc_type": "ModuleNotFoundError", "message": f"No module named {str(name)!r}"}
-
-
-def undefined(name: str) -> ExternalResult:
-    """Say that a name is not defined, as CPython does."""
-    return {"exc_type": "NameError", "message": f"name {name!r} is not defined"}
 
 
 def getenv(call: str, environment: Mapping[str, str]) -> ExternalResult:

@@ -21,7 +21,7 @@ from licet.errors import LaunchFailed
 from licet.plan import ExecutionPlan
 
 from licet_monty import binary as binaries
-from licet_monty.bridge import Bridge
+from licet_monty.bridge import Bridge, depth
 from licet_monty.claims import CONTRACT
 from licet_monty.engine import Engine
 from licet_monty.language import LANGUAGE
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _COST_MS = 1.0
 _CLOSE_S = 10.0
+_DEEPEST = 4
 
 
 class MontyBackend:
@@ -54,9 +55,7 @@ class MontyBackend:
                 version=f"{binaries.CLIENT} {binaries.version()}",
                 sandbox_enforcement_contract=CONTRACT,
                 language=LANGUAGE,
-                # No tools yet: pydantic-monty builds their arguments in the host, and a set of shared tuples
-                # would hold the interpreter lock there for hours. They open once arguments cross as text.
-                opens=frozenset(),
+                opens=frozenset({"tool"}),
                 cost=_COST_MS,
                 unavailable=binaries.why_unavailable(self._binary),
                 configuration=binaries.state(self._binary),
@@ -66,11 +65,19 @@ class MontyBackend:
     async def open(self, plan: ExecutionPlan, host: Host) -> MontySandbox:
         """Make a sandbox for runs like `plan`, on a worker that no other tenant or policy class uses.
 
+        A run that a tool starts has a worker of a pool of its own: its caller holds one while it waits.
+
         Raises:
-            LaunchFailed: no worker could be started, or none became free in time.
+            LaunchFailed: no worker could be started, none became free in time, or too many runs of tools are
+                under way in each other.
         """
         engine = self._running()
-        pool = engine.pools.enter((plan.tenant, plan.policy_class))
+        if depth.get() > _DEEPEST:
+            raise LaunchFailed(
+                f"this run was started by a tool, {depth.get()} tools deep",
+                advice=f"let at most {_DEEPEST} runs start each other by their tools",
+            )
+        pool = engine.pools.enter((plan.tenant, plan.policy_class, depth.get()))
         try:
             if not pool.slots.take():
                 async with asyncio.timeout(QUEUE_S):

@@ -15,15 +15,20 @@ from licet.errors import BackendError
 from licet_monty.bounds import Bounds
 from licet_monty.engine import Engine
 from licet_monty.pool import Pool
+from licet_monty.prelude import Known
 from licet_monty.worker import Worker
 
 
 class Lease:
-    """One slot of `pool`, which is taken already, and the worker that it entitles to."""
+    """One slot of `pool`, which is taken already, and the worker that it entitles to.
+
+    `known` is what the session of that worker has been given.
+    """
 
     def __init__(self, engine: Engine, pool: Pool) -> None:
         self._engine = engine
         self._pool = pool
+        self.known = Known()
         self._worker: Worker | None = None
         self._ended = False
         self._guard = threading.Lock()

@@ -31,7 +31,8 @@ QUEUE_S = 300.0
 _CHECKOUT_S = 5.0  # never waited for: a slot is held before
 _STUCK_S = 0.25  # how long the interpreter may overrun its time limit inside one native operation
 
-Key = tuple[str | None, str]
+Key = tuple[str | None, str, int]
+"""Tenant, policy class, and how many tools deep the run is (see `bridge`)."""
 
 _home: int | None = None
 """The process in which Monty was started first: its threads serve no other, and a fork does not copy them."""

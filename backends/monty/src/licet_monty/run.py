@@ -18,10 +18,11 @@ import pydantic_monty
 from licet.backend import Host, Outcome, Termination, Usage
 from licet.plan import ExecutionPlan
 
-from licet_monty import ending, trailing, value
+from licet_monty import callsites, ending, trailing, value
 from licet_monty.bounds import CPU_CLOCK, bounds
 from licet_monty.bridge import Bridge, Interrupted
-from licet_monty.dialogue import Dialogue, HostFailed
+from licet_monty.calls import HostFailed
+from licet_monty.dialogue import Dialogue
 from licet_monty.ending import Ending
 from licet_monty.lease import Lease
 from licet_monty.trailing import NO_VALUE, Kept
@@ -99,7 +100,7 @@ class Run:
             self.stop(Termination.backend_error)
             raise problem.__cause__ or problem from None
         except (pydantic_monty.MontyError, RuntimeError) as problem:
-            kept, end = NO_VALUE, ending.of(problem, worker.bounds)
+            kept, end = NO_VALUE, ending.of(problem, worker.bounds, self._lease.known)
         if dialogue.fault is not None:
             raise dialogue.fault
         if end.stderr and not self._host.write("stderr", end.stderr.encode("utf-8", "replace")):
@@ -143,9 +144,11 @@ class Run:
         """Run the code, and return the value of its last expression."""
         if self._stopped.is_set():
             raise Interrupted
-        code = trailing.keep_value(self._plan.code)
+        dialogue.define_tools(self._lease.known)
+        plain = callsites.call_through(self._plan.code, self._plan.opened.tools)
+        code = trailing.keep_value(plain)
         if code is None:
-            dialogue.feed(self._plan.code, dict(self._plan.inputs))
+            dialogue.feed(plain, dict(self._plan.inputs))
             return NO_VALUE
         done = dialogue.feed(code, {**self._plan.inputs, **trailing.INPUTS})
         small = trailing.small(done.output)
