@@ -75,6 +75,14 @@ class Growing:
         now = os.fstat(self.file)
         return now.st_size if now.st_size >= self.segment.size and _is_at(now, self.segment.path) else None
 
+    def is_of_another_epoch(self) -> bool:
+        """Whether a sync failed since this was opened, so that it has to be opened again.
+
+        The system tells each open file of that failure, as if it were one of what is written next.
+        """
+        _, durable = self._locks.ends.read()
+        return self._end is not None and durable is not None and self._end.epoch != durable.epoch
+
     def agreed_size(self) -> int | None:
         """Where all writers agree that the segment ends, so that one may write there before that is durable.
 

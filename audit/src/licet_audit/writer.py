@@ -256,7 +256,7 @@ class ChainWriter:
             if (size := last.size_now()) is None:
                 cut = f"`{last.segment.path}` was cut, moved or deleted while in use"
                 raise Stopped(AuditUnavailable(cut, advice=MOVE_ASIDE))
-            if not self._sealed and self._is_followed_to(size):
+            if not (self._sealed or last.is_of_another_epoch()) and self._is_followed_to(size):
                 return  # after a sealed segment somebody else may have begun the next one
         try:
             listed = segments.listing(self._state)
