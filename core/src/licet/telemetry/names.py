@@ -35,7 +35,7 @@ class Metric:
     """A metric: its instrument, its unit, what it counts or measures, and its attributes."""
 
     name: str
-    instrument: Literal["counter", "histogram"]
+    instrument: Literal["counter", "gauge", "histogram"]
     unit: str
     meaning: str
     attributes: tuple[str, ...] = ()
@@ -233,6 +233,12 @@ APPEND_DURATION = Metric(
     "licet.log.append.duration", "histogram", "s", "how long a run waited until its records were durable"
 )
 RECORDS = Metric("licet.log.records", "counter", "{record}", "records that are durable", (KIND,))
+UNSIGNED = Metric(
+    "licet.log.unsigned",
+    "gauge",
+    "{record}",
+    "durable records that no checkpoint covers yet: when one is due, and once it is made or has failed",
+)
 LOG_FAILURES = Metric("licet.log.failures", "counter", "{failure}", "appends that failed", (ERROR_TYPE,))
 DROPPED = Metric(
     "licet.telemetry.dropped",
@@ -252,6 +258,7 @@ METRICS = (
     CLAIMS,
     APPEND_DURATION,
     RECORDS,
+    UNSIGNED,
     LOG_FAILURES,
     DROPPED,
 )
