@@ -121,6 +121,14 @@ def test_every_shortfall_of_every_candidate_is_listed(selected: Select) -> None:
     ]
 
 
+def test_the_member_that_is_missing_is_named() -> None:
+    language = Language("l", members={"a": frozenset("b"), "a.b": frozenset("c")})
+    assert language.missing_member("a.x.y") == "a.x"
+    assert language.missing_member("a.b.d") == "a.b.d"
+    assert language.missing_member("a.b.c.d") is None
+    assert language.missing_member("ab.x") is None
+
+
 @pytest.mark.parametrize(
     ("needs", "language", "what"),
     [
@@ -132,6 +140,16 @@ def test_every_shortfall_of_every_candidate_is_listed(selected: Select) -> None:
         (CodeNeeds(modules={"os": 1}), Language("l", modules=frozenset()), ["module"]),
         (CodeNeeds(builtins={"open": 1}), Language("l", builtins=frozenset({"len"})), ["builtin"]),
         (CodeNeeds(builtins={"len": 1}), Language("l", builtins=frozenset({"len"})), []),
+        (CodeNeeds(members={"a.b": 1}), Language("l"), []),
+        (CodeNeeds(members={"a.b": 1}), Language("l", members={}), []),
+        (CodeNeeds(members={"a.b": 1}), Language("l", members={"a": frozenset("b")}), []),
+        (CodeNeeds(members={"a.b": 1}), Language("l", members={"a": frozenset("c")}), ["member"]),
+        (CodeNeeds(members={"a.b.c": 1}), Language("l", members={"a": frozenset("b")}), []),
+        (
+            CodeNeeds(members={"a.b.c": 1}),
+            Language("l", members={"a": frozenset("b"), "a.b": frozenset()}),
+            ["member"],
+        ),
         (CodeNeeds(stdin=True), Language("l", stdin=False), ["stdin"]),
         (CodeNeeds(stdin=True), Language("l"), []),
     ],

@@ -57,14 +57,25 @@ class Language:
     """What code a backend can run; None means no restriction of that kind.
 
     `lacks_syntax` holds feature names of `licet.screen.FEATURES`. `modules` lists importable dotted names
-    (a listed package does not imply its submodules).
+    (a listed package does not imply its submodules). `members` says for dotted names of modules, and of what
+    is in them, which names can be taken from there; what it does not list is not restricted.
     """
 
     name: str
     lacks_syntax: frozenset[str] = frozenset()
     modules: frozenset[str] | None = None
     builtins: frozenset[str] | None = None
+    members: Mapping[str, frozenset[str]] | None = None
     stdin: bool = True
+
+    def missing_member(self, path: str) -> str | None:
+        """The first part of a dotted name that is not there: `a.b` of `a.b.c`; None if nothing is missing."""
+        for cut, sign in enumerate(path) if self.members is not None else ():
+            there = self.members.get(path[:cut]) if sign == "." and self.members is not None else None
+            name = path[cut + 1 :].partition(".")[0]
+            if there is not None and name not in there:
+                return f"{path[:cut]}.{name}"
+        return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

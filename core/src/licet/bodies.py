@@ -72,6 +72,7 @@ def _needs(needs: CodeNeeds) -> dict[str, Any]:
         "syntax": sorted(needs.syntax),
         "modules": sorted(needs.modules),
         "builtins": sorted(needs.builtins),
+        "members": sorted(needs.members),
         "stdin": needs.stdin,
     }
 

@@ -67,12 +67,15 @@ class CodeNeeds:
     """What the code needs of an interpreter, as far as its text shows.
 
     `syntax` holds feature names (see `licet.screen.FEATURES`), `modules` dotted names of imported
-    modules, `builtins` the built-in names it reads, `stdin` whether it reads standard input.
+    modules, `builtins` the built-in names it reads, `members` dotted names of what it takes from modules
+    (`math.sqrt`, `datetime.datetime.now`), `stdin` whether it reads standard input. Each name comes with its
+    first line.
     """
 
     syntax: Mapping[str, int] = field(default_factory=dict)
     modules: Mapping[str, int] = field(default_factory=dict)
     builtins: Mapping[str, int] = field(default_factory=dict)
+    members: Mapping[str, int] = field(default_factory=dict)
     stdin: bool = False
 
 

@@ -261,6 +261,10 @@ def _language(language: Language, needs: CodeNeeds, stdin: bool) -> Iterable[Blo
     for name, line in needs.builtins.items():
         if language.builtins is not None and name not in language.builtins:
             yield Blocker("builtin", name, f"{language.name} lacks it", f"line {line} uses it")
+    for path, line in needs.members.items():
+        missing = language.missing_member(path)
+        if missing is not None:
+            yield Blocker("member", missing, f"{language.name} lacks it", f"line {line} uses it")
     if (needs.stdin or stdin) and not language.stdin:
         yield Blocker(
             "stdin", "standard input", f"{language.name} has none", "the code or the request uses it"

@@ -31,6 +31,8 @@ class Needs(Part):
     """Features of the language that some interpreters lack."""
     modules: list[str]
     builtins: list[str]
+    members: list[str] | None = None
+    """What it takes from modules, as dotted names. Absent in records of earlier versions."""
     stdin: bool
     """Whether it reads standard input."""
 
