@@ -22,6 +22,7 @@ from licet.errors import BackendError
 from licet.output import bounded
 from licet.plan import ExecutionPlan
 from licet.request import Action
+from licet.writes.staged import Staged
 
 T = TypeVar("T")
 
@@ -119,6 +120,7 @@ class Outcome:
     for `exited` alone: 0, or 1 for an uncaught exception, or what `SystemExit` said, or 128 and the number of
     the signal that ended the code. Of the protection of this very run, by control name, `configured` says
     what the backend set up, and `observed` is the read-back: what the system showed of it afterwards.
+    `staged` is what the code wrote, which has not reached the host: core commits it, or drops it.
     `suspension` is set for `approval_pending` alone: the whole run as its backend wrote it down, to go on
     with in another sandbox; None where that can't be, and `detail` says why.
     """
@@ -133,6 +135,7 @@ class Outcome:
     observed: Mapping[str, str] = field(default_factory=dict)
     detail: str | None = None
     suspension: bytes | None = field(default=None, repr=False)
+    staged: Staged | None = field(default=None, repr=False, compare=False)
 
     @property
     def succeeded(self) -> bool:
@@ -287,6 +290,8 @@ def _checked(outcome: Outcome, name: str) -> Outcome:
         raise BackendError(f"backend `{name}` answered `{outcome.termination}`, which is not its to say")
     if outcome.suspension is not None and outcome.termination is not Termination.approval_pending:
         raise BackendError(f"backend `{name}` suspended a run that waits for nothing")
+    if outcome.staged is not None and not isinstance(outcome.staged, Staged):
+        raise BackendError(f"backend `{name}` returned no list of what the code wrote")
     exited = outcome.termination is Termination.exited
     if exited != isinstance(outcome.exit_code, int) or (outcome.exit_code == 0 and outcome.error is not None):
         raise BackendError(f"backend `{name}` returned an outcome that contradicts itself")
@@ -302,6 +307,7 @@ def _checked(outcome: Outcome, name: str) -> Outcome:
         observed=_short(outcome.observed),
         detail=outcome.detail and bounded(outcome.detail, 1000),
         suspension=outcome.suspension,
+        staged=outcome.staged,
     )
 
 

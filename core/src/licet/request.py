@@ -159,6 +159,14 @@ class Subject(_Frozen):
     asserted_by: Literal["caller", "os", "token", "mcp"] = "caller"
 
 
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A file of the host that code sees at another path; both are canonical."""
+
+    path: str
+    host: str
+
+
 _NO_LIMITS = Limits()
 _NOBODY = Subject()
 
