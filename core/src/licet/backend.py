@@ -77,7 +77,8 @@ class Descriptor:
     `configuration` tells this instance from others of its class, as far as a wall may depend on it: a file
     and its state, an image and its digest. Receipts are bound to it. `governs` lists the surroundings that
     code gets from `Host.now` and `Host.random_bytes` and from nowhere else. `suspends` says that a run which
-    waits for an approval can be taken out of its sandbox and go on in another.
+    waits for an approval can be taken out of its sandbox and go on in another. `mounts` says that code can
+    see a file of the host at another path (`ExecutionPlan.files`).
     """
 
     name: str
@@ -90,6 +91,7 @@ class Descriptor:
     configuration: str = ""
     governs: frozenset[Surrounding] = frozenset()
     suspends: bool = False
+    mounts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,7 @@ def request(prepared: Prepared, caller_span: str | None = None) -> dict[str, Any
         "requirements": normalized.requirements,
         "changes": normalized.changes,
         "metadata": normalized.metadata,
+        **({"files": normalized.files} if normalized.files else {}),
         **keeping.left_out(prepared),
         **versions(),
     }

@@ -315,6 +315,7 @@ class Runtime:
                 workdir=request.workdir,
                 limits=request.limits,
                 opened=chosen.opened,
+                files=request.files,
                 contract=chosen.descriptor.sandbox_enforcement_contract,
                 plan_digest=chosen.plan_digest,
                 policy_class=prepared.stack.digest,

@@ -12,6 +12,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
@@ -89,6 +90,14 @@ class FileView:
         found = self._sight.at(place)
         return found is not None and found.kind == "link"
 
+    def leads_to(self, path: str) -> Kind | None:
+        """What a link that was listed leads to; None if that is nothing, or not opened to be read."""
+        with contextlib.suppress(OSError):
+            resolved = self._resolved(self._spelled(path), path)
+            found = self._sight.at(resolved) if self._opened.opens("read", resolved) else None
+            return found.kind if found is not None else None
+        return None
+
     def resolve(self, path: str) -> str:
         """Where a path leads.
 
@@ -97,18 +106,25 @@ class FileView:
         """
         return self._to_read(path)
 
+    def check_readable(self, path: str) -> Found:
+        """What stands at a path, if that is a plain file.
+
+        Raises:
+            OSError: there is none, or the plan does not open it.
+        """
+        found = self.stat(path)
+        check_plain(found, path)
+        return found
+
     def read(self, path: str) -> bytes:
         """All of a plain file.
 
         Raises:
             OSError: there is none, it is larger than what may be read, or the plan does not open it.
         """
+        found = self.check_readable(path)
         place = self._to_read(path)
         node = self._overlay.at(place)
-        found = self._sight.at(place)
-        if found is None:
-            raise refusal(errno.ENOENT, path)
-        check_plain(found, path)
         if found.size > self._most_read:
             raise self._sight.too_large(path)
         if node is not None and node.content is not None:
