@@ -49,6 +49,11 @@ class Files:
             most_read=MOST_READ if memory is None else min(memory, MOST_READ),
         )
 
+    @property
+    def used(self) -> int:
+        """Bytes that the code has written, and that are still there."""
+        return self._view.used
+
     def staged(self) -> Staged:
         """What the code wrote."""
         return self._view.staged()

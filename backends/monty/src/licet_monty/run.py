@@ -123,6 +123,7 @@ class Run:
             usage=Usage(
                 wall_time=time.monotonic() - self._started,
                 cpu_time=worker.cpu_used() if stopped is None else self._cpu_time,
+                bytes_written=files.used,
             ),
             configured=self._configured(),
             observed=worker.observed,

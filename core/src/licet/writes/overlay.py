@@ -37,6 +37,11 @@ class Overlay:
         self._seen: dict[str, Seen | None] = {}
         self._spool = Spool(limit)
 
+    @property
+    def used(self) -> int:
+        """Bytes of content that it holds."""
+        return self._spool.used
+
     def at(self, path: str) -> Node | None:
         """What the run made of this very path, if anything."""
         return self._nodes.get(path)

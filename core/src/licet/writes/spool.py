@@ -9,7 +9,9 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import os
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
 
 from licet.writes.staged import StorageFull
@@ -41,7 +43,7 @@ class Spool:
         self.limit = limit
         self.used = 0
         self._end = 0
-        self._file = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115
+        self._room = _Room()
         self._contents: set[Stored] = set()
 
     def new(self, content: Iterable[bytes] = ()) -> Stored:
@@ -70,8 +72,7 @@ class Spool:
             raise StorageFull(f"the limit `files` is {self.limit} bytes")
         if not data:
             return
-        self._file.seek(self._end)
-        self._file.write(data)
+        self._room.write(self._end, data)
         if stored.extents and sum(stored.extents[-1]) == self._end:
             start, length = stored.extents[-1]
             stored.extents[-1] = (start, length + len(data))
@@ -94,25 +95,62 @@ class Spool:
         for start, length in tuple(extents):
             end = start + length
             while start < end:
-                self._file.seek(start)
-                piece = self._file.read(min(_PIECE, end - start))
+                piece = self._room.read(start, min(_PIECE, end - start))
                 yield piece
                 start += len(piece)
 
     def close(self) -> None:
         """Give everything back."""
-        self._file.close()
+        self._room.close()
 
     def _pack(self) -> None:
-        packed = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115
+        packed = _Room()
         moved: list[tuple[Stored, int]] = []
         end = 0
         for stored in self._contents:
             moved.append((stored, end))
             for piece in stored.chunks():
-                packed.write(piece)
+                packed.write(end, piece)
                 end += len(piece)
-        self._file.close()
-        self._file, self._end = packed, end
+        self._room.close()
+        self._room, self._end = packed, end
         for stored, start in moved:
             stored.extents = [(start, stored.size)] if stored.size else []
+
+
+class _Room:
+    """Bytes by their place; closed at the latest when nobody has it any more."""
+
+    def __init__(self) -> None:
+        self._memory = bytearray()
+        self._file: int | None = None
+        self._closing: weakref.finalize[..., _Room] | None = None
+
+    def write(self, start: int, data: bytes) -> None:
+        if self._file is None and start + len(data) > IN_MEMORY:
+            with tempfile.TemporaryFile(buffering=0) as file:
+                self._file = os.dup(file.fileno())
+            self._closing = weakref.finalize(self, os.close, self._file)
+            _write(self._file, 0, self._memory)
+            self._memory = bytearray()
+        if self._file is None:
+            self._memory[start : start + len(data)] = data
+        else:
+            _write(self._file, start, data)
+
+    def read(self, start: int, size: int) -> bytes:
+        if self._file is None:
+            return bytes(self._memory[start : start + size])
+        return os.pread(self._file, size, start)
+
+    def close(self) -> None:
+        if self._closing is not None:
+            self._closing()
+        self._file, self._memory = None, bytearray()
+
+
+def _write(file: int, start: int, data: bytes | bytearray) -> None:
+    left = memoryview(data)
+    while left:
+        written = os.pwrite(file, left, start)
+        left, start = left[written:], start + written

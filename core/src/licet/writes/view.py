@@ -56,6 +56,11 @@ class FileView:
         self._sight = Sight(opened, self._overlay, self._mounts, most_read)
         self._allowed: set[tuple[str, str]] = set()
 
+    @property
+    def used(self) -> int:
+        """Bytes that the run has staged."""
+        return self._overlay.used
+
     def staged(self) -> Staged:
         """What the run changed so far."""
         return self._overlay.staged()
