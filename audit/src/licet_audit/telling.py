@@ -24,6 +24,7 @@ Tone = Literal["good", "bad", "warn", "plain", "faint"]
 """`faint` is what most readers skip: digests, versions, what was not asked for."""
 
 _MOST = 2000  # characters of one line
+_MOST_CHANGES = 100  # files of one commit that are named
 _WIDEST = 40  # characters of a label
 _SAID_BY = {
     "caller": "the caller says so",
@@ -269,6 +270,17 @@ def access(body: Mapping[str, Any]) -> Iterator[Told]:
     yield told(str(body.get("action")), said, "good" if allowed else "bad")
 
 
+def commit(body: Mapping[str, Any]) -> Iterator[Told]:
+    """What is about to be written to the host."""
+    changes = mappings(body.get("changes"))
+    for change in changes[:_MOST_CHANGES]:
+        size = change.get("bytes")
+        shown = f", {units.show_size(size)}" if isinstance(size, int) and 0 <= size < 2**53 else ""
+        yield told((text(change, "change") or "?").replace("_", " "), f"{text(change, 'path') or '?'}{shown}")
+    if len(changes) > _MOST_CHANGES:
+        yield told("", f"and {len(changes) - _MOST_CHANGES} more")
+
+
 def result(body: Mapping[str, Any], took: str) -> Iterator[Told]:
     """How it ended, what it used, and what it wrote."""
     end = (text(body, "termination") or "?").replace("_", " ")
@@ -285,6 +297,9 @@ def result(body: Mapping[str, Any], took: str) -> Iterator[Told]:
         yield told("", "nothing ran")
     if usage := _usage(body.get("usage")):
         yield told("used", usage)
+    if (writes := text(body, "writes")) not in (None, "none"):
+        refused = text(body, "writes_refused")
+        yield told("wrote", f"{writes}: {refused}" if refused else str(writes), "bad" if refused else "plain")
     yield from _output(body)
     if body.get("recovered") is True:
         yield told(

@@ -30,6 +30,8 @@ from licet.report import versions
 from licet.request import CodeNeeds, Limits, Subject
 from licet.result import Output, Protection
 from licet.select import Candidate, Chosen, Selection
+from licet.writes.settling import Recovered
+from licet.writes.staged import Change, Written
 
 if TYPE_CHECKING:
     from licet.probe.attack import Attack
@@ -61,6 +63,7 @@ def request(prepared: Prepared, caller_span: str | None = None) -> dict[str, Any
         "requirements": normalized.requirements,
         "changes": normalized.changes,
         "metadata": normalized.metadata,
+        **({"files": normalized.files} if normalized.files else {}),
         **keeping.left_out(prepared),
         **versions(),
     }
@@ -249,10 +252,37 @@ def _opened(opened: Opened) -> Plain:
     return plain_body(opened.as_json())
 
 
+def commit(changes: Sequence[Change], digest: Callable[[str, bytes], str]) -> dict[str, Any]:
+    """What is about to be written to the host."""
+    return {
+        "changes": [
+            {
+                "path": one.path,
+                "change": one.change,
+                "bytes": one.file.bytes if one.file else None,
+                "digest": digest("file", bytes.fromhex(one.file.sha256)) if one.file else None,
+            }
+            for one in changes
+        ]
+    }
+
+
+def recovered(one: Recovered) -> dict[str, Any]:
+    """What became of a commit that a process left open by dying."""
+    return {
+        "event": "writes_recovered",
+        "run": one.run_id,
+        "outcome": one.outcome,
+        "paths": one.paths,
+        "reason": one.reason,
+    }
+
+
 def result(
     outcome: Outcome,
     protection: Protection,
     output: Output,
+    written: Written,
     digest: Callable[[str, bytes], str],
     *,
     tool_calls: int,
@@ -267,7 +297,9 @@ def result(
     content = {"stdout": output.stdout, "stderr": output.stderr, "value": outcome.value_repr or ""}
     return {
         "termination": outcome.termination,
-        "success": outcome.succeeded,
+        "success": outcome.succeeded and written.refused is None,
+        "writes": written.state,
+        "writes_refused": written.refused,
         "exit_code": outcome.exit_code,
         "error": {"type": error.type, "line": error.line} if error else None,
         "usage": outcome.usage,

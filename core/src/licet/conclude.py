@@ -19,6 +19,7 @@ from licet.prepare import Prepared
 from licet.result import AuditPlace, BackendUsed, ExecutionResult, Output, Protection, ToolCallMade
 from licet.select import Chosen
 from licet.trail import Trail
+from licet.writes.staged import Written
 
 
 def refusal(prepared: Prepared) -> tuple[Termination, str] | None:
@@ -57,6 +58,7 @@ def finished(
     protection: Protection,
     output: Output,
     tool_calls: Sequence[ToolCallMade],
+    written: Written,
     trail: Trail,
 ) -> ExecutionResult:
     """The result of a run that is recorded."""
@@ -65,7 +67,7 @@ def finished(
     return ExecutionResult(
         run_id=plan.run_id,
         termination=outcome.termination,
-        success=outcome.succeeded,
+        success=outcome.succeeded and written.refused is None,
         value=outcome.value,
         value_repr=outcome.value_repr,
         stdout=output.stdout,
@@ -84,11 +86,16 @@ def finished(
         usage=outcome.usage,
         changes=prepared.request.changes,
         tool_calls=tuple(tool_calls),
+        artifacts=written.artifacts,
         audit=_place(trail),
         unrecorded=trail.lost.message if trail.lost else None,
         protection=protection,
-        detail=outcome.detail,
+        detail=written.refused or outcome.detail,
+        advice=_REFUSED_WRITES if written.refused else None,
     )
+
+
+_REFUSED_WRITES = "look at what else changes these files, then run the code again"
 
 
 def protected(outcome: Outcome, chosen: Chosen) -> Protection:

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 from licet import hosts, paths
 from licet.contract import SandboxEnforcementContract
 from licet.errors import PlanNotSealed
-from licet.request import Action, Limits
+from licet.request import Action, Limits, Mount
 
 Clock = Literal["real", "frozen"]
 
@@ -90,6 +90,7 @@ class Resumption:
 class ExecutionPlan:
     """One run, decided and authorised.
 
+    `files` are files of the host that the code sees at other paths; each of them is opened to be read.
     `policy_class` and `tenant` say which runs may share a warm worker: two plans may do so only if both
     are equal. `limits` states every limit in force; a limit that is None was asked for by nobody. Of the
     tools that it opens, `awaitable` are those that code may await. Under a `frozen` clock time stands still,
@@ -110,6 +111,7 @@ class ExecutionPlan:
     policy_class: str
     tenant: str | None = None
     awaitable: frozenset[str] = frozenset()
+    files: tuple[Mount, ...] = ()
     clock: Clock = "real"
     resumption: Resumption | None = None
     seal: str = field(default="", repr=False)

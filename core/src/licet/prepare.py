@@ -76,7 +76,7 @@ def prepare(
     request = normalize(asked, stack, directory=directory, host_environment=host_environment, digest=digest)
     if request.tools:
         check_tools(request.tools, stack)
-    seen = canonical(screen(request.code, denied_modules=stack.denied_modules), request.workdir)
+    seen = canonical(screen(request.code, denied_modules=stack.denied_modules), request)
     normalized = clock() if clock else 0
     prepared = decide_on(request, seen, stack, offers, at=at, digest=digest, deciders=deciders, clock=clock)
     return (

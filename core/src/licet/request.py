@@ -9,6 +9,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -162,6 +163,14 @@ class Subject(_Frozen):
     asserted_by: Literal["caller", "os", "token", "mcp"] = "caller"
 
 
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A file of the host that code sees at another path; both are canonical."""
+
+    path: str
+    host: str
+
+
 _NO_LIMITS = Limits()
 _NOBODY = Subject()
 
@@ -170,7 +179,9 @@ class ExecutionRequest(_Frozen):
     """What a caller asks to run.
 
     `code` as bytes is decoded as UTF-8. `requirements` asks more of the sandbox than policy does, never
-    less. `env` is recorded but not obeyed: the environment comes from policy alone. `learn` asks to go on,
+    less. `files` are files of the host (relative to `workdir`) that code sees in its working directory under
+    the names given; each is a declared intent to read, so naming one narrows the request as a list does.
+    `env` is recorded but not obeyed: the environment comes from policy alone. `learn` asks to go on,
     with no more opened, where policy says nothing of an intent, so that all of them are collected.
     """
 
@@ -182,6 +193,7 @@ class ExecutionRequest(_Frozen):
     env: Mapping[str, str] = Field(default_factory=dict)
     intents: tuple[Intent, ...] | None = None
     tools: Mapping[str, Callable[..., Any]] = Field(default_factory=dict)
+    files: Mapping[str, str] = Field(default_factory=dict)
     subject: Subject = Field(default_factory=lambda: _NOBODY)
     requirements: Mapping[Control, Level] = Field(default_factory=dict)
     metadata: Mapping[str, str] = Field(default_factory=dict)
@@ -191,6 +203,13 @@ class ExecutionRequest(_Frozen):
     @classmethod
     def _path_like(cls, value: object) -> object:
         return value if value is None or isinstance(value, str) else str(value)
+
+    @field_validator("files", mode="before")
+    @classmethod
+    def _paths_like(cls, value: object) -> object:
+        if not isinstance(value, Mapping):
+            return value
+        return {name: str(path) if isinstance(path, os.PathLike) else path for name, path in value.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +232,12 @@ class FieldDigests:
     environment: str
     limits: str
     workdir: str
+    files: str | None = None
 
     def as_json(self) -> dict[str, str]:
-        """By name."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        """By name; without those of what a request does not have."""
+        named = ((name, getattr(self, name)) for name in self.__slots__)
+        return {name: digest for name, digest in named if digest is not None}
 
 
 def as_request(request: ExecutionRequest | str | bytes, fields: Mapping[str, Any]) -> ExecutionRequest:
@@ -263,3 +284,4 @@ class NormalizedRequest:
     violations: tuple[Violation, ...]
     digests: FieldDigests
     learn: bool = False
+    files: tuple[Mount, ...] = ()

@@ -19,6 +19,7 @@ from licet.contract import SandboxEnforcementContract
 from licet.errors import RunFailed
 from licet.report import Explanation
 from licet.request import Change
+from licet.writes.staged import Artifact
 
 EXIT_CODES: dict[Termination, int] = {
     Termination.exited: 1,
@@ -108,7 +109,8 @@ class ExecutionResult:
     """All that a caller learns of one run.
 
     `stdout_kept` and `stderr_kept` are the bytes behind the texts, head and tail, as they were written.
-    `audit` is where the last record of the run stands, `unrecorded` why a `best_effort` trail lost any.
+    `artifacts` are the files that it left on the host. `audit` is where the last record of the run stands,
+    `unrecorded` why a `best_effort` trail lost any.
     """
 
     run_id: str
@@ -132,6 +134,7 @@ class ExecutionResult:
     usage: Usage = field(default_factory=Usage)
     changes: tuple[Change, ...] = ()
     tool_calls: tuple[ToolCallMade, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
     audit: AuditPlace | None = None
     unrecorded: str | None = None
     protection: Protection = field(default_factory=Protection)
@@ -184,7 +187,7 @@ class ExecutionResult:
             "usage": asdict(self.usage),
             "changes": [asdict(change) for change in self.changes],
             "tool_calls": [asdict(call) for call in self.tool_calls],
-            "artifacts": [],
+            "artifacts": [asdict(artifact) for artifact in self.artifacts],
             "audit": asdict(self.audit) if self.audit else None,
             "unrecorded": self.unrecorded,
             "protection": asdict(self.protection),

@@ -13,10 +13,9 @@ Rules this module keeps:
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +28,7 @@ from licet import plan as plans
 from licet import state as states
 from licet.approval import authorize
 from licet.backend import Backend, Outcome, Termination
+from licet.committing import Commits, to_the_end
 from licet.contract import Control
 from licet.digests import HostDigest, no_digest
 from licet.errors import AuditUnavailable, BackendError, LaunchFailed, UsageError
@@ -42,7 +42,7 @@ from licet.policy import MANAGED, LivePolicy, PolicySource, PolicyStack
 from licet.portal import Portal
 from licet.prepare import Prepared, choose_again, prepare
 from licet.probe.results import Progress
-from licet.record import AuditLog, Kind, UnavailableLog
+from licet.record import AuditLog, UnavailableLog
 from licet.report import Explanation
 from licet.request import ExecutionRequest, as_request
 from licet.result import ExecutionResult
@@ -107,6 +107,7 @@ class Runtime:
         self._digest = HostDigest()
         self._running = Running()
         self._portal = Portal()
+        self._commits = Commits(self.state_path, lambda: states.open_state(self.state_path).path)
 
     @classmethod
     def from_policy(cls, policy: str | os.PathLike[str], **options: Any) -> Runtime:
@@ -269,6 +270,7 @@ class Runtime:
 
     async def _recorded(self, prepared: Prepared, trail: Trail) -> ExecutionResult:
         """Record, prove, authorize, seal and execute."""
+        await self._commits.recover(trail)
         trail.step("request", bodies.request(prepared, trail.caller), kept=keeping.of_request(prepared))
         trail.step("decision", bodies.decision(prepared.decision, prepared.stack))
         refusal = conclude.refusal(prepared)
@@ -277,7 +279,7 @@ class Runtime:
                 prepared = await self._proved(prepared, trail)
             except asyncio.CancelledError:
                 body = bodies.refusal(Termination.cancelled, "cancelled while its sandbox was attacked")
-                await asyncio.shield(_last(trail, "result", body))
+                await asyncio.shield(trail.end("result", body))
                 raise
         trail.step("selection", bodies.selection(prepared.selection))
         if refusal is None:
@@ -298,7 +300,7 @@ class Runtime:
         except asyncio.CancelledError:
             await asyncio.shield(self._finish(prepared, plan, host, Outcome(Termination.cancelled), trail))
             raise
-        return await self._finish(prepared, plan, host, outcome, trail)
+        return await to_the_end(self._finish(prepared, plan, host, outcome, trail))
 
     def _plan(self, prepared: Prepared, chosen: Chosen, run_id: str) -> ExecutionPlan:
         request = prepared.request
@@ -313,6 +315,7 @@ class Runtime:
                 workdir=request.workdir,
                 limits=request.limits,
                 opened=chosen.opened,
+                files=request.files,
                 contract=chosen.descriptor.sandbox_enforcement_contract,
                 plan_digest=chosen.plan_digest,
                 policy_class=prepared.stack.digest,
@@ -340,13 +343,14 @@ class Runtime:
     async def _finish(
         self, prepared: Prepared, plan: ExecutionPlan, host: RunHost, outcome: Outcome, trail: Trail
     ) -> ExecutionResult:
-        """Record how it ended, and say so."""
+        """Commit what it wrote, record how it ended, and say so."""
+        written = await self._commits.settle(plan, outcome, trail, self._digest)
         output, calls = host.output(), host.tool_calls
         chosen = prepared.selection.chosen
         assert chosen is not None
         protection = conclude.protected(outcome, chosen)
         body = bodies.result(
-            outcome, protection, output, self._digest, tool_calls=len(calls), accesses=host.accesses
+            outcome, protection, output, written, self._digest, tool_calls=len(calls), accesses=host.accesses
         )
         trail.step("result", body, phase="after", kept=keeping.of_result(prepared, outcome, output))
         unrecorded: AuditUnavailable | None = None
@@ -354,7 +358,7 @@ class Runtime:
             await trail.commit()
         except AuditUnavailable as problem:
             unrecorded = problem
-        result = conclude.finished(prepared, plan, outcome, protection, output, calls, trail)
+        result = conclude.finished(prepared, plan, outcome, protection, output, calls, written, trail)
         return conclude.unrecorded(result, unrecorded) if unrecorded else result
 
     @asynccontextmanager
@@ -365,7 +369,7 @@ class Runtime:
             try:
                 yield TrailWitness(trail, self._progress)
             except asyncio.CancelledError:
-                await asyncio.shield(_last(trail, "probe", {"interrupted": True}))
+                await asyncio.shield(trail.end("probe", {"interrupted": True}))
                 raise
             finally:
                 if trail.log_failed:
@@ -380,13 +384,6 @@ class Runtime:
     def _sealed(self) -> tuple[Path, ...]:
         users = states.user_state_path()
         return (self.state_path, users) if users is not None else (self.state_path,)
-
-
-async def _last(trail: Trail, kind: Kind, body: Mapping[str, Any]) -> None:
-    """Record how something ended that was cancelled."""
-    trail.step(kind, body, phase="after")
-    with contextlib.suppress(AuditUnavailable):  # then the next start tells
-        await trail.commit()
 
 
 def _unauthorized(prepared: Prepared, trail: Trail) -> tuple[Termination, str] | None:

@@ -114,7 +114,10 @@ def select(
     candidates: list[Candidate] = []
     qualified: list[_Weighed] = []
     for weighed in _weigh(tuple(offers), decision, stack, request.limits):
-        lacking = tuple(_language(weighed.descriptor.language, needs, bool(request.stdin_bytes)))
+        lacking = (
+            *_language(weighed.descriptor.language, needs, bool(request.stdin_bytes)),
+            *_mounting(weighed.descriptor, request),
+        )
         candidate = weighed.candidate.lacking(lacking) if lacking else weighed.candidate
         candidates.append(candidate)
         if candidate.satisfies:
@@ -269,6 +272,11 @@ def _language(language: Language, needs: CodeNeeds, stdin: bool) -> Iterable[Blo
         yield Blocker(
             "stdin", "standard input", f"{language.name} has none", "the code or the request uses it"
         )
+
+
+def _mounting(descriptor: Descriptor, request: NormalizedRequest) -> Iterable[Blocker]:
+    if request.files and not descriptor.mounts:
+        yield Blocker("files", "files at other paths", "none", "the request gives files names of its own")
 
 
 def _openings(descriptor: Descriptor, decision: Decision) -> Iterable[Blocker]:

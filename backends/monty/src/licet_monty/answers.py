@@ -1,8 +1,8 @@
-"""What a guest is told when it asks the system for something: environment, files, sleep, randomness, modules.
+"""What a guest is told when it asks the system for something: environment, sleep, randomness, modules.
 
 Rules this module keeps:
 
-- the environment is the plan's, and nothing else; files are asked of the host, and no file is there yet;
+- the environment is the plan's, and nothing else;
 - only arguments whose type Monty itself has checked are read: any other could be a value that takes for ever
   to build here (see `trailing`); so `os.getenv` is answered from the text of its call.
 """
@@ -13,9 +13,6 @@ import ast
 import secrets
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-
-from licet.backend import Access
-from licet.operations import Operation, intents_of
 
 if TYPE_CHECKING:
     from pydantic_monty import ExternalResult, ExternalSettledResult
@@ -29,44 +26,6 @@ CANCELLED: ExternalSettledResult = {
     "message": "this was cancelled when its run ended",
 }
 """What awaits something that an earlier run of the sandbox has begun."""
-
-_OPERATIONS: Mapping[str, Operation] = {
-    "Path.append_bytes": "write",
-    "Path.append_text": "write",
-    "Path.exists": "read",
-    "Path.is_dir": "read",
-    "Path.is_file": "read",
-    "Path.is_symlink": "read",
-    "Path.iterdir": "read",
-    "Path.mkdir": "create",
-    "Path.read_bytes": "read",
-    "Path.read_text": "read",
-    "Path.rename": "rename",
-    "Path.resolve": "read",
-    "Path.rmdir": "remove",
-    "Path.scan": "read",
-    "Path.stat": "read",
-    "Path.unlink": "remove",
-    "Path.write_bytes": "write",
-    "Path.write_text": "write",
-}
-
-
-def file_accesses(name: str, args: tuple[Any, ...]) -> tuple[Access, ...]:
-    """Return which accesses to files a system call makes; none if it is about anything else."""
-    operation = _OPERATIONS.get(name)
-    if name == "open":
-        operation = "write" if len(args) > 1 and set(str(args[1])) & set("wax+") else "read"
-    if operation is None:
-        return ()
-    paths = map(str, args[: 2 if operation == "rename" else 1])
-    return tuple(Access(one.action, one.target or "") for one in intents_of(operation, *paths))
-
-
-def refuse_file(target: str) -> ExternalResult:
-    """Refuse a file, in words that help whoever reads them."""
-    message = f"[Errno 13] Permission denied: {target!r} (no file is opened to this run)"
-    return {"exc_type": "PermissionError", "message": message}
 
 
 def missing_module(name: object) -> ExternalResult:

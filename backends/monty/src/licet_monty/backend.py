@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 from licet.backend import Descriptor, Host, Outcome, Termination
 from licet.errors import LaunchFailed
 from licet.plan import ExecutionPlan
+from licet.request import Action
+from licet.writes import walking
 
 from licet_monty import binary as binaries
 from licet_monty.bridge import Bridge, depth
@@ -30,6 +32,12 @@ from licet_monty.pool import QUEUE_S, Pool
 
 if TYPE_CHECKING:
     from licet_monty.run import Run
+
+OPENED: tuple[Action, ...] = (
+    *(("read",) if walking.CAN_READ else ()),
+    *(("write",) if walking.CAN_WRITE else ()),
+)
+"""What can be opened on this system: files are walked to by descriptors, or not at all."""
 
 _COST_MS = 1.0
 _CLOSE_S = 10.0
@@ -55,7 +63,8 @@ class MontyBackend:
                 version=f"{binaries.CLIENT} {binaries.version()}",
                 sandbox_enforcement_contract=CONTRACT,
                 language=LANGUAGE,
-                opens=frozenset({"tool"}),
+                opens=frozenset({"tool", *OPENED}),
+                mounts=walking.CAN_READ,
                 cost=_COST_MS,
                 unavailable=binaries.why_unavailable(self._binary),
                 configuration=binaries.state(self._binary),

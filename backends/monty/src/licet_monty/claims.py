@@ -39,12 +39,18 @@ CONTRACT = SandboxEnforcementContract(
     handle_isolation=_inexpressible("files have paths only; no function takes or yields a descriptor"),
     network_filter=_absent("no connection can be opened at all"),
     filesystem_read_deny=_enforced(
-        "language", "every file access surfaces before it happens, and is refused", _LANGUAGE_ONLY
+        "language",
+        "every file access surfaces before it happens; the host reads what the plan opens, by descriptors",
+        _LANGUAGE_ONLY,
     ),
     filesystem_write_deny=_enforced(
-        "language", "every file access surfaces before it happens, and is refused", _LANGUAGE_ONLY
+        "language",
+        "every file access surfaces before it happens; writes stay in an overlay until the run ended well",
+        _LANGUAGE_ONLY,
     ),
-    filesystem_bytes_limit=_inexpressible("no file can be opened for writing"),
+    filesystem_bytes_limit=_enforced(
+        "supervisor", "the overlay counts what it holds; the worker is killed at the limit `files`"
+    ),
     environment_allowlist=_enforced(
         "language",
         "os.environ and os.getenv are answered from the plan; the worker's own environment is empty",

@@ -12,23 +12,25 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from licet.backend import Access, Host, Termination
 from licet.errors import BackendError
 from licet.plan import ExecutionPlan
+from licet.writes.staged import StorageFull
 from pydantic_monty import FunctionSnapshot, FutureSnapshot, MontyComplete, NameLookupSnapshot
 
 from licet_monty import answers, prelude, tools
 from licet_monty.bounds import ACCESSES
 from licet_monty.bridge import Bridge, Interrupted
 from licet_monty.calls import Calls, HostFailed
+from licet_monty.files import FILE_CALLS, Files
 from licet_monty.prelude import Known
 
 if TYPE_CHECKING:
-    from pydantic_monty import ExternalResult, MontySession, SyncSnapshot
+    from pydantic_monty import MontySession, SyncSnapshot
 
 T = TypeVar("T")
 Stop = Callable[[Termination], None]
@@ -57,6 +59,7 @@ class Dialogue:
         self._calls = Calls(plan, host, bridge, stop)
         self._due: dict[int, float] = {}
         self.fault: Exception | None = None
+        self.files = Files(plan, self._allows)
 
     def define_tools(self, known: Known) -> None:
         """Make the tools of the plan callable in the session; `known` says what it has been given before.
@@ -134,18 +137,23 @@ class Dialogue:
             return snapshot.resume({"future": ...})
         if name == "Path.absolute":
             return snapshot.resume({"return_value": snapshot.args[0]})
-        accesses = answers.file_accesses(name, snapshot.args)
-        return snapshot.resume(self._file(accesses)) if accesses else snapshot.resume_not_handled()
+        return self._file(snapshot) if name in FILE_CALLS else snapshot.resume_not_handled()
 
-    def _file(self, accesses: Sequence[Access]) -> ExternalResult:
-        """Have accesses recorded, and refuse them: files come to Monty as mounts, and there is none."""
-        for access in accesses:
-            self._accesses += 1
-            if self._accesses > ACCESSES:
-                self._stop(Termination.file_limit)
-                raise Interrupted
-            self._ask(partial(self._host.access, access))
-        return answers.refuse_file(accesses[0].target)
+    def _file(self, snapshot: FunctionSnapshot) -> SyncSnapshot:
+        try:
+            answer = self.files.answer(snapshot.function_name, snapshot.args, snapshot.kwargs)
+        except StorageFull:
+            self._stop(Termination.file_limit)
+            raise Interrupted from None
+        return snapshot.resume(answer)
+
+    def _allows(self, action: Literal["read", "write"], path: str) -> bool:
+        """Have an access decided and recorded."""
+        self._accesses += 1
+        if self._accesses > ACCESSES:
+            self._stop(Termination.file_limit)
+            raise Interrupted
+        return self._ask(partial(self._host.access, Access(action, path)))
 
     def _settle(self, snapshot: FutureSnapshot) -> SyncSnapshot:
         """Settle one of the futures that the code waits for: the tool or the sleep that ends first."""

@@ -24,6 +24,7 @@ from licet_monty.bridge import Bridge, Interrupted
 from licet_monty.calls import HostFailed
 from licet_monty.dialogue import Dialogue
 from licet_monty.ending import Ending
+from licet_monty.files import Files
 from licet_monty.lease import Lease
 from licet_monty.trailing import NO_VALUE, Kept
 from licet_monty.worker import Worker
@@ -105,9 +106,9 @@ class Run:
             raise dialogue.fault
         if end.stderr and not self._host.write("stderr", end.stderr.encode("utf-8", "replace")):
             self.stop(Termination.output_limit)
-        return self._outcome(worker, kept, end)
+        return self._outcome(worker, kept, end, dialogue.files)
 
-    def _outcome(self, worker: Worker, kept: Kept, end: Ending) -> Outcome:
+    def _outcome(self, worker: Worker, kept: Kept, end: Ending, files: Files) -> Outcome:
         with self._guard:
             stopped = self._cause
         if stopped is not None:
@@ -123,10 +124,12 @@ class Run:
             usage=Usage(
                 wall_time=time.monotonic() - self._started,
                 cpu_time=worker.cpu_used() if stopped is None else self._cpu_time,
+                bytes_written=files.used,
             ),
             configured=self._configured(),
             observed=worker.observed,
             detail=end.detail,
+            staged=files.staged(),
         )
 
     def _configured(self) -> dict[str, str]:

@@ -27,6 +27,8 @@ from licet.select import Chosen
 REFUSALS = (Termination.policy_denied, Termination.approval_denied, Termination.no_backend)
 """How a run ends that policy, an approver or the lack of a sandbox refused."""
 
+_MOST_ARTIFACTS = 8
+
 _HEADINGS = {
     Termination.policy_denied: "denied, nothing ran",
     Termination.approval_denied: "needs an approval, nothing ran",
@@ -167,6 +169,8 @@ def _trail(result: ExecutionResult) -> Iterable[tuple[str, str]]:
 
 
 def _failed_heading(result: ExecutionResult) -> str:
+    if result.exit_code == 0:
+        return "the code ran, and what it wrote was dropped"
     if result.error is None:
         return f"the code exited with {result.exit_code}"
     place = f"line {result.error.line}: " if result.error.line else ""
@@ -183,6 +187,15 @@ def _ran(result: ExecutionResult) -> Iterable[tuple[str, str]]:
     yield from _used(result)
 
 
+def _wrote(result: ExecutionResult) -> Iterable[tuple[str, str]]:
+    label = "wrote"
+    for artifact in result.artifacts[:_MOST_ARTIFACTS]:
+        yield label, f"{artifact.path} ({units.show_size(artifact.bytes)})"
+        label = ""
+    if len(result.artifacts) > _MOST_ARTIFACTS:
+        yield "", f"and {len(result.artifacts) - _MOST_ARTIFACTS} more"
+
+
 def _used(result: ExecutionResult) -> Iterable[tuple[str, str]]:
     if result.backend is None:
         return
@@ -197,6 +210,7 @@ def _used(result: ExecutionResult) -> Iterable[tuple[str, str]]:
     if result.tool_calls:
         parts.append(f"{len(result.tool_calls)} tool calls")
     yield "used", " · ".join(parts)
+    yield from _wrote(result)
     for stream in ("stdout", "stderr"):
         if getattr(result, f"{stream}_truncated"):
             yield stream, f"{units.show_size(getattr(result, f'{stream}_bytes'))} written, shortened here"

@@ -48,6 +48,14 @@ class Change(Part):
     reason: str
 
 
+class Mount(Part):
+    """A file of the host that the code sees at another path."""
+
+    path: str
+    """Where the code sees it."""
+    host: str
+
+
 class Request(Part):
     """Who asks for what, and when: with the decision, all that it takes to decide it again."""
 
@@ -87,6 +95,8 @@ class Request(Part):
     changes: list[Change]
     metadata: dict[str, Any]
     """What the caller adds; licet reads nothing from it."""
+    files: list[Mount] | None = None
+    """Files that the caller gave names in the working directory."""
     not_kept: dict[str, str] | None = None
     """Why parts of a request are not kept whose content the policy keeps."""
     licet: str

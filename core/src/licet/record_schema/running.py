@@ -57,6 +57,23 @@ class Access(Part):
     allowed: bool
 
 
+class FileChange(Part):
+    """One path that is about to be changed."""
+
+    path: str
+    change: Literal["create", "replace", "remove", "make_directory", "remove_directory"]
+    bytes: int | None
+    """The size of the file that is to stand there; null where none is."""
+    digest: Hash | None
+    """HMAC-SHA256 under the host's key, over the SHA-256 of its content."""
+
+
+class Commit(Part):
+    """What the code wrote in its sandbox, and is about to be written to the host: all of it or nothing."""
+
+    changes: list[FileChange]
+
+
 class Failure(Part):
     """The exception that ended the code."""
 
@@ -85,6 +102,10 @@ class Result(Part):
     termination: str
     """How it ended: `exited`, `timeout` and others."""
     success: bool
+    writes: Literal["none", "committed", "refused", "dropped"] | None = None
+    """What became of what the code wrote; `dropped` if it did not end well."""
+    writes_refused: str | None = None
+    """What stood in the way of `refused`."""
     exit_code: int | None
     error: Failure | None
     usage: Usage

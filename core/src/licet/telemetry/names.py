@@ -62,6 +62,7 @@ AUTHORIZE = "licet.authorize"
 EXECUTE = "licet.execute"
 EXECUTE_TOOL = "execute_tool"
 ACCESS = "licet.access"
+COMMIT = "licet.commit"
 RESULT = "licet.result"
 LOG_SPAN = "licet.log"
 
@@ -76,6 +77,7 @@ SPANS: dict[str, str] = {
     EXECUTE: "the code runs in the sandbox",
     f"{EXECUTE_TOOL} NAME": "one call of the tool NAME by running code; what the tool does is below it",
     ACCESS: "a file access or a connection that a backend surfaced",
+    COMMIT: "what the code wrote is about to be written to the host",
     RESULT: "output is digested and the result recorded",
     LOG_SPAN: "what the log says of itself; only in an export, since it belongs to no run",
 }
@@ -90,6 +92,7 @@ STEPS = {
     "execution": EXECUTE,
     "tool_call": EXECUTE_TOOL,
     "access": ACCESS,
+    "commit": COMMIT,
     "result": RESULT,
     "log": LOG_SPAN,
 }
