@@ -101,7 +101,8 @@ class Prober:
         descriptor = backend.describe()
         twin = self._twin(attack)
         told: list[str] = []
-        for layer in _layers(backend, attack):
+        layers = _layers(backend, attack)
+        for layer in layers:
             described = layer.describe()
             trial, text = await self._try(layer, described, attack)
             shown = await asyncio.shield(twin)
@@ -109,6 +110,8 @@ class Prober:
             told.append(bounded(trial.observed, 200))
             if outcome is not ProbeOutcome.held:
                 break
+        if len(layers) == 1 and outcome is ProbeOutcome.held and _unasked(attack, trial, descriptor):
+            outcome, reason = ProbeOutcome.inconclusive, "the language refused it; the kernel was never asked"
         result = ProbeResult(
             backend=descriptor.name,
             control=attack.control,
@@ -194,6 +197,13 @@ def _layers(backend: Backend, attack: Attack) -> list[Backend]:
     if claim.boundary == "kernel" and covers(claim, attack) and isinstance(backend, Layered):
         return [backend, backend.behind()]
     return [backend]
+
+
+def _unasked(attack: Attack, trial: Trial, descriptor: Descriptor) -> bool:
+    """Whether a wall of the kernel is claimed, and only the language was seen."""
+    claim = descriptor.sandbox_enforcement_contract[attack.control]
+    by_language = trial.observed in attack.inexpressible and trial.observed not in attack.held_by
+    return claim.boundary == "kernel" and covers(claim, attack) and by_language
 
 
 def judge(
