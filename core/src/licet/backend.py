@@ -269,6 +269,20 @@ class Backend(Protocol):
         ...
 
 
+@runtime_checkable
+class Layered(Protocol):
+    """A backend whose first wall is its language, with walls of the kernel behind it."""
+
+    def behind(self) -> Backend:
+        """Return those walls alone, round plain Python, as if the language had been broken.
+
+        Whoever claims the boundary `kernel` for what the language keeps code from anyway is attacked there
+        too: through the language an attack never gets as far as the kernel. Made anew by its class without
+        arguments, it describes itself the same.
+        """
+        ...
+
+
 QUEUE_S = 310.0
 """How long `open` may take, waiting for a free worker included."""
 

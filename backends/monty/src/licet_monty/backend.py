@@ -16,19 +16,21 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from licet.backend import Descriptor, Host, Outcome, Termination
+from licet.backend import Backend, Descriptor, Host, Outcome, Termination
 from licet.errors import LaunchFailed
 from licet.plan import ExecutionPlan
 from licet.request import Action
+from licet.supervise.walls import Walls, look
 from licet.writes import walking
 
 from licet_monty import binary as binaries
 from licet_monty.bridge import Bridge, depth
-from licet_monty.claims import CONTRACT
+from licet_monty.claims import contract
 from licet_monty.engine import Engine
 from licet_monty.language import LANGUAGE
 from licet_monty.lease import Lease
 from licet_monty.pool import QUEUE_S, Pool
+from licet_monty.walls import Entrance
 
 if TYPE_CHECKING:
     from licet_monty.run import Run
@@ -45,11 +47,17 @@ _DEEPEST = 4
 
 
 class MontyBackend:
-    """Runs code in Monty; `binary` names another interpreter binary, `workers` the most of one pool."""
+    """Runs code in Monty; `binary` names another interpreter binary, `workers` the most of one pool.
 
-    def __init__(self, binary: Path | None = None, workers: int | None = None) -> None:
+    `walls` are those of the kernel round each worker; all that can stand here if none are named.
+    """
+
+    def __init__(
+        self, binary: Path | None = None, workers: int | None = None, walls: Walls | None = None
+    ) -> None:
         self._binary = binary
         self._workers = workers
+        self._walls = look() if walls is None else walls
         self._descriptor: Descriptor | None = None
         self._engine: Engine | None = None
         self._guard = threading.Lock()
@@ -61,7 +69,7 @@ class MontyBackend:
             self._descriptor = Descriptor(
                 name="monty",
                 version=f"{binaries.CLIENT} {binaries.version()}",
-                sandbox_enforcement_contract=CONTRACT,
+                sandbox_enforcement_contract=contract(binaries.digest(self._binary), self._walls),
                 language=LANGUAGE,
                 opens=frozenset({"tool", *OPENED}),
                 mounts=walking.CAN_READ,
@@ -112,6 +120,12 @@ class MontyBackend:
         if engine is not None and engine.pid == os.getpid():
             await asyncio.to_thread(engine.close)
 
+    def behind(self) -> Backend:
+        """The walls of the kernel round a worker, without the language inside; see `Layered`."""
+        from licet_monty.behind import BehindMonty  # for attacks alone
+
+        return BehindMonty(self._binary, self._walls)
+
     def _running(self) -> Engine:
         """The engine of this process; what a fork brought along is another's."""
         unavailable = self.describe().unavailable
@@ -122,7 +136,8 @@ class MontyBackend:
             return engine
         with self._guard:
             if self._engine is None or self._engine.pid != os.getpid():
-                self._engine = Engine(self._binary, self._workers)
+                entrance = Entrance(self._binary, binaries.digest(self._binary), self._walls)
+                self._engine = Engine(entrance, self._workers)
             return self._engine
 
 

@@ -15,7 +15,6 @@ import atexit
 import os
 import threading
 import weakref
-from pathlib import Path
 from typing import Protocol
 
 from licet.backend import Termination
@@ -23,6 +22,7 @@ from licet.backend import Termination
 from licet_monty.bounds import Bounds
 from licet_monty.pool import Pool, Pools
 from licet_monty.threads import Threads
+from licet_monty.walls import Entrance
 from licet_monty.watchdog import Watchdog
 from licet_monty.worker import Worker
 
@@ -40,9 +40,9 @@ class Stoppable(Protocol):
 class Engine:
     """What the runs of one backend share in one process."""
 
-    def __init__(self, binary: Path, workers: int | None = None) -> None:
+    def __init__(self, entrance: Entrance, workers: int | None = None) -> None:
         self.pid = os.getpid()
-        self.pools = Pools(binary, workers)
+        self.pools = Pools(entrance, workers)
         self.threads = Threads("licet-monty")
         self.watchdog = Watchdog()
         self._runs: set[Stoppable] = set()
