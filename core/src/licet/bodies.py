@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -36,13 +36,16 @@ if TYPE_CHECKING:
     from licet.probe.results import ProbeResult
 
 
-def request(prepared: Prepared, caller_span: str | None = None) -> dict[str, Any]:
+def request(
+    prepared: Prepared, caller_span: str | None = None, rerun_of: str | None = None
+) -> dict[str, Any]:
     """Who asks for what, and when: with the decision, all that it takes to decide it again."""
     normalized = prepared.request
     return {
         "at": prepared.facts.at.isoformat(),
         "took_ns": prepared.took_ns,
         **({"caller_span": caller_span} if caller_span else {}),
+        **({"rerun_of": rerun_of} if rerun_of else {}),
         "subject": normalized.subject.model_dump(exclude_none=True),
         "digests": normalized.digests.as_json(),
         "code_bytes": normalized.code_bytes,
@@ -109,6 +112,8 @@ def decision(decided: Decision, stack: PolicyStack) -> Plain:
                 for found in decided.violations
             ],
             "opened": decided.opened,
+            "clock": stack.clock,
+            "random": stack.random,
             **_beside(decided),
         }
     )
@@ -240,6 +245,8 @@ def execution(plan: ExecutionPlan, chosen: Chosen) -> dict[str, Any]:
         "contract": plan.contract.digest,
         "claimed": plan.contract.levels,
         "opened": _opened(plan.opened),
+        "awaitable": sorted(plan.awaitable),
+        "governs": sorted(chosen.descriptor.governs),
     }
 
 
@@ -256,6 +263,7 @@ def result(
     *,
     tool_calls: int,
     accesses: int,
+    surroundings: Mapping[str, int],
 ) -> dict[str, Any]:
     """How it ended, and what was seen of its protection: apart from what was claimed before it.
 
@@ -282,6 +290,7 @@ def result(
         "unknown": protection.unknown,
         "tool_calls": tool_calls,
         "accesses": accesses,
+        "surroundings": surroundings,
         "took_ns": time.monotonic_ns() - began_ns,
     }
 

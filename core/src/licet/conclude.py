@@ -8,14 +8,19 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from licet import bodies
+from licet.approval import authorize
 from licet.backend import GuestError, Outcome, Termination
 from licet.decide import Decision
 from licet.errors import AuditUnavailable
 from licet.plan import ExecutionPlan
 from licet.prepare import Prepared
+from licet.record import Kind
 from licet.result import AuditPlace, BackendUsed, ExecutionResult, Output, Protection, ToolCallMade
 from licet.select import Chosen
 from licet.trail import Trail
@@ -106,6 +111,22 @@ def unrecorded(result: ExecutionResult, problem: AuditUnavailable) -> ExecutionR
         detail=f"the code ran, but its result could not be recorded: {problem.message}",
         advice=problem.advice,
     )
+
+
+async def interrupted(trail: Trail, kind: Kind, body: Mapping[str, Any]) -> None:
+    """Record how something ended that was cancelled."""
+    trail.step(kind, body, phase="after")
+    with contextlib.suppress(AuditUnavailable):  # then the next start tells
+        await trail.commit()
+
+
+def unauthorized(prepared: Prepared, trail: Trail) -> tuple[Termination, str] | None:
+    """How and why a run ends that policy permits; None if it may go on."""
+    if prepared.selection.chosen is None:
+        return Termination.no_backend, "no backend can run this here"
+    authorization = authorize(prepared.decision)
+    trail.step("authorization", bodies.authorization(authorization))
+    return None if authorization.granted else (Termination.approval_denied, authorization.reason)
 
 
 def why_denied(decision: Decision) -> str:

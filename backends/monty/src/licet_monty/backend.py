@@ -59,6 +59,7 @@ class MontyBackend:
                 opens=frozenset(),
                 cost=_COST_MS,
                 unavailable=binaries.why_unavailable(self._binary),
+                governs=frozenset({"clock", "random"}),
                 configuration=binaries.state(self._binary),
             )
         return self._descriptor

@@ -55,6 +55,8 @@ class Request(Part):
     """How long the stages took, by the kind of their record, in nanoseconds."""
     caller_span: str | None = None
     """The span around the run, where there is one."""
+    rerun_of: str | None = None
+    """The run that this one is to repeat, for `licet audit rerun`."""
     subject: Subject
     digests: dict[str, Hash]
     """HMAC-SHA256 under the host's key of code, standard input, inputs, environment, limits and directory."""
@@ -121,6 +123,10 @@ class Decision(Decided):
     violations: list[Violation]
     opened: Opened
     """What the sandbox may open, if it goes on."""
+    clock: Literal["real", "frozen"] | None = None
+    """What the code sees of the time: `frozen` is the instant of the request."""
+    random: Literal["real", "seeded"] | None = None
+    """Where its random bytes come from: `seeded` follows from the plan."""
 
 
 class AttacksPlanned(Part):
