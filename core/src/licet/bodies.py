@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +20,16 @@ from licet import keeping
 from licet.applying import Hit
 from licet.approval import Authorization
 from licet.backend import Descriptor, Outcome, Termination
+from licet.calling import of_python
 from licet.contract import Blocker
 from licet.decide import Decision, Verdict
+from licet.digests import Digest
 from licet.plain import Plain, plain, plain_body
 from licet.plan import ExecutionPlan, Opened
 from licet.policy import PolicyStack
 from licet.prepare import Prepared
 from licet.report import versions
-from licet.request import CodeNeeds, Limits, Subject
+from licet.request import CodeNeeds, Limits, NormalizedRequest, Subject
 from licet.result import Output, Protection
 from licet.select import Candidate, Chosen, Selection
 
@@ -52,6 +54,7 @@ def request(
         "stdin_bytes": normalized.stdin_bytes,
         "inputs": sorted(normalized.inputs),
         "tools": sorted(normalized.tools),
+        **_signatures(normalized),
         "environment": sorted(normalized.environment),
         "workdir": normalized.workdir,
         "limits": _limits(normalized.limits),
@@ -67,6 +70,14 @@ def request(
         **keeping.left_out(prepared),
         **versions(),
     }
+
+
+def _signatures(normalized: NormalizedRequest) -> dict[str, Any]:
+    """What Python says that the tools take: a call can't be understood again without it."""
+    if not normalized.tools:
+        return {}
+    found = {name: of_python(handler) for name, handler in sorted(normalized.tools.items())}
+    return {"signatures": {name: one.as_json() for name, one in found.items() if one is not None}}
 
 
 def _needs(needs: CodeNeeds) -> dict[str, Any]:
@@ -259,7 +270,7 @@ def result(
     outcome: Outcome,
     protection: Protection,
     output: Output,
-    digest: Callable[[str, bytes], str],
+    digest: Digest,
     *,
     tool_calls: int,
     accesses: int,
@@ -271,7 +282,7 @@ def result(
     """
     began_ns = time.monotonic_ns()
     error = outcome.error
-    content = {"stdout": output.stdout, "stderr": output.stderr, "value": outcome.value_repr or ""}
+    content = contents(output.stdout, output.stderr, outcome.value_repr)
     return {
         "termination": outcome.termination,
         "success": outcome.succeeded,
@@ -282,9 +293,7 @@ def result(
         "stderr_bytes": output.stderr_bytes,
         "stdout_truncated": output.stdout_truncated,
         "stderr_truncated": output.stderr_truncated,
-        "digests": {
-            name: digest(name, text.encode("utf-8", "surrogatepass")) for name, text in content.items()
-        },
+        "digests": digests_of(content, digest),
         "configured": protection.configured,
         "observed": protection.observed,
         "unknown": protection.unknown,
@@ -293,6 +302,16 @@ def result(
         "surroundings": surroundings,
         "took_ns": time.monotonic_ns() - began_ns,
     }
+
+
+def contents(stdout: str, stderr: str, value: str | None) -> dict[str, str]:
+    """What code leaves that is digested, by name; `value` is a repr."""
+    return {"stdout": stdout, "stderr": stderr, "value": value or ""}
+
+
+def digests_of(content: Mapping[str, str], digest: Digest) -> dict[str, str]:
+    """The digests of `contents`."""
+    return {name: digest(name, text.encode("utf-8", "surrogatepass")) for name, text in content.items()}
 
 
 def refusal(termination: Termination, detail: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 Rules this module keeps:
 
 - no tool is called: what a call returned or raised is taken from the record, by the number of the call;
+- nothing is opened by which code could change anything outside: an effect is not repeated;
 - a call is the recorded one if its number, its tool and its arguments are, and the decision on it; the first
   that is not ends the run, and says what differs;
 - a clock that is read in another way than the record says does not end the run, since nothing waits for a
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from licet.backend import Reply, Termination
@@ -23,6 +24,7 @@ from licet.errors import UsageError
 from licet.plan import ExecutionPlan
 from licet.policy.patterns import Effect
 from licet.policy.stack import PolicyStack
+from licet.prepare import Prepared
 from licet.request import FieldDigests
 from licet.surroundings import ByteStream, Clock, Randomness, RunSurroundings, Surroundings
 
@@ -66,12 +68,16 @@ class Recall(Protocol):
 
 
 class Rerun:
-    """One new run of a recorded one; `differences` says in order what was not as recorded while it ran."""
+    """One new run of a recorded one; `differences` says in order what was not as recorded while it ran.
+
+    `digests` are those of its own request, made with `digest`.
+    """
 
     def __init__(self, past: Past, digest: HostDigest) -> None:
         self.past = past
         self.differences: list[str] = []
-        self._digest = digest
+        self.digest = digest
+        self.digests: Mapping[str, str] = {}
         self._stream = ByteStream(stream_key(digest, past.random, past.run_id, past.plan_digest))
         self._read = 0
         self._guard = threading.Lock()
@@ -82,13 +88,24 @@ class Rerun:
         Raises:
             UsageError: its code, standard input or inputs are not those that were recorded.
         """
-        given = digests.as_json()
+        self.digests = given = digests.as_json()
         for name, called in _CALLED.items():
             if self.past.digests.get(name) != given[name]:
                 raise UsageError(
                     f"this is not the {called} of the run `{self.past.run_id}`: their digests differ",
                     advice=f"give the {called} as it was, on the host that recorded the run",
                 )
+
+    @staticmethod
+    def without_effects(prepared: Prepared) -> Prepared:
+        """The same decision, with nothing opened by which code could change anything outside.
+
+        The selection has to be made again from it.
+        """
+        opened = replace(
+            prepared.decision.opened, write=(), write_masked=(), network=(), network_masked=(), shell=False
+        )
+        return replace(prepared, decision=replace(prepared.decision, opened=opened))
 
     def now(self, asked: str) -> float:
         """The next recorded time; or the last one, where the record has no such reading."""
@@ -136,7 +153,7 @@ class Rerun:
             return f"`{tool}` is called, and the recorded run has no such call"
         if past.tool != tool:
             return f"`{tool}` is called, and it was `{past.tool}` then"
-        if of_call(self._digest, self.past.plan_digest, sequence, tool, arguments) != past.digest:
+        if of_call(self.digest, self.past.plan_digest, sequence, tool, arguments) != past.digest:
             return f"`{tool}` is called with other arguments than then"
         return None
 

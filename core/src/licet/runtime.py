@@ -139,8 +139,8 @@ class Runtime:
         """
         return await self._begin(as_request(request, fields))
 
-    async def rerun(self, request: ExecutionRequest, past: Past) -> tuple[ExecutionResult, Sequence[str]]:
-        """Run `request` again as the recorded run `past`, and say what was not as recorded while it ran.
+    async def rerun(self, request: ExecutionRequest, past: Past) -> tuple[ExecutionResult, Rerun]:
+        """Run `request` again as the recorded run `past`, and tell what was not as recorded meanwhile.
 
         It is a new run, decided by the policy in force and recorded, on the same backend. Its tools are not
         called: they answer as recorded. The first call that is another one ends it.
@@ -154,7 +154,7 @@ class Runtime:
         result = await self._begin(request, again)
         if result.backend is not None:
             again.ended(len(result.tool_calls))
-        return result, tuple(again.differences)
+        return result, again
 
     async def _begin(self, asked: ExecutionRequest, again: Rerun | None = None) -> ExecutionResult:
         keyless: AuditUnavailable | None = None
@@ -170,7 +170,7 @@ class Runtime:
             prepared = await asyncio.to_thread(self._prepare, asked, digest, stack=stack)
         if again is not None:
             again.check(prepared.request.digests)
-            prepared = choose_again(prepared, self._offers_to(again))
+            prepared = choose_again(again.without_effects(prepared), self._offers_to(again))
         with self._running.one():
             log = UnavailableLog(keyless) if keyless else self._logbook.current()
             return await self._run(prepared, log, again)

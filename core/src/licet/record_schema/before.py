@@ -35,6 +35,16 @@ class Needs(Part):
     """Whether it reads standard input."""
 
 
+class Parameter(Part):
+    """One parameter of a tool."""
+
+    name: str
+    type: str
+    required: bool
+    role: Literal["plain", "named", "placed", "rest", "extra"]
+    """What reaches it: position and name, name alone, position alone; or what `*` and `**` gather."""
+
+
 class Change(Part):
     """Something that normalisation did to a request."""
 
@@ -65,6 +75,8 @@ class Request(Part):
     inputs: list[str]
     """The names of the inputs."""
     tools: list[str]
+    signatures: dict[str, list[Parameter]] | None = None
+    """What Python says that each tool takes."""
     environment: list[str]
     """The names of the variables that the code gets."""
     workdir: str
