@@ -37,6 +37,8 @@ def past_of(records: Sequence[Record], content: Content) -> Past:
     result = result_of(records)
     if request is None or decision is None:
         raise NotReplayable("the log has no request, or no decision, of it")
+    if (of := bodies.text(request, "rerun_of")) is not None:
+        raise NotReplayable(f"it repeats the run `{of}` itself: repeat that one")
     _refuse_unended(execution, result)
     assert execution is not None
     _refuse_effects(records)
