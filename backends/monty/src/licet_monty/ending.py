@@ -84,7 +84,8 @@ def _failed(kind: str, message: str, frames: list[Frame]) -> Ending:
         if frames and frames[-1].function_name is None:
             detail = _LACKS + message
         elif message.endswith(_SYNCHRONOUS):
-            detail = "call tools in a loop or a comprehension, not from inside map, sorted or filter"
+            what = "read the clock" if message.startswith("OS function ") else "call tools"
+            detail = f"{what} in a loop or a comprehension, not from inside map, sorted or filter"
     elif (lacked := member_lacked(kind, message)) is not None:
         detail = f"{_LACKS}`{lacked}`"
     error = _error(kind, message, frames)
