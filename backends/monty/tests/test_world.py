@@ -120,4 +120,6 @@ def test_sleeps_under_a_frozen_clock_end_at_once_and_in_order(
 def test_a_clock_can_not_be_read_where_nothing_can_be_asked(run: Any) -> None:
     outcome = run("import time\nlist(map(lambda _: time.time(), [1]))")
     assert outcome.error.type == "NotImplementedError"
-    assert outcome.detail == "call tools and read the clock in a loop, not from inside map, sorted or filter"
+    assert (
+        outcome.detail == "read the clock in a loop or a comprehension, not from inside map, sorted or filter"
+    )

@@ -20,7 +20,7 @@ _CLOCKS = (
     "import datetime\n[str(datetime.date.today())] * 2",
     "import time\nfirst = time.monotonic()\n[first - time.monotonic()] * 2",
     "import time\nfirst = time.perf_counter()\n[first - time.perf_counter()] * 2",
-    "import time\nfirst = time.process_time()\nfor i in range(20000): pass\n[first - time.process_time()] * 2",
+    "import time\nfirst = time.process_time()\nfor i in range(9999): i\n[first - time.process_time()] * 2",
 )
 _TOLD = (_INSTANT, "2001-09-09T01:46:40.250000+00:00", "2001-09-09", 0.0, 0.0, 0.0)
 _DRAWS = (
@@ -55,7 +55,7 @@ class World(RecordingHost):
 class Surroundings:
     """Clock and randomness come from the host, and from nowhere else."""
 
-    @pytest.mark.parametrize(("code", "told"), zip(_CLOCKS, _TOLD, strict=True))
+    @pytest.mark.parametrize(("code", "told"), list(zip(_CLOCKS, _TOLD, strict=True)))
     def test_a_frozen_clock_stands_still(self, code: str, told: object, bench: Bench) -> None:
         _governs(bench, "clock")
         assert _ran(bench, code, World()).outcome.value == [told, told]
