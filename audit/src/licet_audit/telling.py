@@ -67,6 +67,8 @@ def request(body: Mapping[str, Any]) -> Iterator[Told]:
     """Who asks for whom, and what exactly."""
     subject = body.get("subject")
     yield told("asked by", _subject(subject) if isinstance(subject, dict) else "? (the record does not say)")
+    if (of := text(body, "rerun_of")) is not None:
+        yield told("repeats", f"run {of}")
     yield told("to run", _code(body))
     intents = body.get("intents")
     if isinstance(intents, list):
@@ -264,7 +266,11 @@ def tool_call(before: Mapping[str, Any], after: Mapping[str, Any] | None, took: 
 
 
 def access(body: Mapping[str, Any]) -> Iterator[Told]:
-    """A file access or a connection, and the answer."""
+    """A file access or a connection, and the answer; or readings of the clock."""
+    if body.get("action") == "clock":
+        count = len(texts(body.get("readings")))
+        yield told("clock", f"read by {body.get('target')}" + (f", {count} times" if count != 1 else ""))
+        return
     allowed = body.get("allowed") is True
     said = f"{body.get('target')}: {'allowed' if allowed else 'refused'}"
     yield told(str(body.get("action")), said, "good" if allowed else "bad")

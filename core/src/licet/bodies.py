@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +20,16 @@ from licet import keeping
 from licet.applying import Hit
 from licet.approval import Authorization
 from licet.backend import Descriptor, Outcome, Termination
+from licet.calling import of_python
 from licet.contract import Blocker
 from licet.decide import Decision, Verdict
+from licet.digests import Digest
 from licet.plain import Plain, plain, plain_body
 from licet.plan import ExecutionPlan, Opened
 from licet.policy import PolicyStack
 from licet.prepare import Prepared
 from licet.report import versions
-from licet.request import CodeNeeds, Limits, Subject
+from licet.request import CodeNeeds, Limits, NormalizedRequest, Subject
 from licet.result import Output, Protection
 from licet.select import Candidate, Chosen, Selection
 from licet.writes.settling import Recovered
@@ -38,19 +40,23 @@ if TYPE_CHECKING:
     from licet.probe.results import ProbeResult
 
 
-def request(prepared: Prepared, caller_span: str | None = None) -> dict[str, Any]:
+def request(
+    prepared: Prepared, caller_span: str | None = None, rerun_of: str | None = None
+) -> dict[str, Any]:
     """Who asks for what, and when: with the decision, all that it takes to decide it again."""
     normalized = prepared.request
     return {
         "at": prepared.facts.at.isoformat(),
         "took_ns": prepared.took_ns,
         **({"caller_span": caller_span} if caller_span else {}),
+        **({"rerun_of": rerun_of} if rerun_of else {}),
         "subject": normalized.subject.model_dump(exclude_none=True),
         "digests": normalized.digests.as_json(),
         "code_bytes": normalized.code_bytes,
         "stdin_bytes": normalized.stdin_bytes,
         "inputs": sorted(normalized.inputs),
         "tools": sorted(normalized.tools),
+        **_signatures(normalized),
         "environment": sorted(normalized.environment),
         "workdir": normalized.workdir,
         "limits": _limits(normalized.limits),
@@ -67,6 +73,14 @@ def request(prepared: Prepared, caller_span: str | None = None) -> dict[str, Any
         **keeping.left_out(prepared),
         **versions(),
     }
+
+
+def _signatures(normalized: NormalizedRequest) -> dict[str, Any]:
+    """What Python says that the tools take: a call can't be understood again without it."""
+    if not normalized.tools:
+        return {}
+    found = {name: of_python(handler) for name, handler in sorted(normalized.tools.items())}
+    return {"signatures": {name: one.as_json() for name, one in found.items() if one is not None}}
 
 
 def _needs(needs: CodeNeeds) -> dict[str, Any]:
@@ -113,6 +127,8 @@ def decision(decided: Decision, stack: PolicyStack) -> Plain:
                 for found in decided.violations
             ],
             "opened": decided.opened,
+            "clock": stack.clock,
+            "random": stack.random,
             **_beside(decided),
         }
     )
@@ -244,6 +260,8 @@ def execution(plan: ExecutionPlan, chosen: Chosen) -> dict[str, Any]:
         "contract": plan.contract.digest,
         "claimed": plan.contract.levels,
         "opened": _opened(plan.opened),
+        "awaitable": sorted(plan.awaitable),
+        "governs": sorted(chosen.descriptor.governs),
     }
 
 
@@ -252,7 +270,7 @@ def _opened(opened: Opened) -> Plain:
     return plain_body(opened.as_json())
 
 
-def commit(changes: Sequence[Change], digest: Callable[[str, bytes], str]) -> dict[str, Any]:
+def commit(changes: Sequence[Change], digest: Digest) -> dict[str, Any]:
     """What is about to be written to the host."""
     return {
         "changes": [
@@ -283,10 +301,11 @@ def result(
     protection: Protection,
     output: Output,
     written: Written,
-    digest: Callable[[str, bytes], str],
+    digest: Digest,
     *,
     tool_calls: int,
     accesses: int,
+    surroundings: Mapping[str, int],
 ) -> dict[str, Any]:
     """How it ended, and what was seen of its protection: apart from what was claimed before it.
 
@@ -294,7 +313,7 @@ def result(
     """
     began_ns = time.monotonic_ns()
     error = outcome.error
-    content = {"stdout": output.stdout, "stderr": output.stderr, "value": outcome.value_repr or ""}
+    content = contents(output.stdout, output.stderr, outcome.value_repr)
     return {
         "termination": outcome.termination,
         "success": outcome.succeeded and written.refused is None,
@@ -307,16 +326,25 @@ def result(
         "stderr_bytes": output.stderr_bytes,
         "stdout_truncated": output.stdout_truncated,
         "stderr_truncated": output.stderr_truncated,
-        "digests": {
-            name: digest(name, text.encode("utf-8", "surrogatepass")) for name, text in content.items()
-        },
+        "digests": digests_of(content, digest),
         "configured": protection.configured,
         "observed": protection.observed,
         "unknown": protection.unknown,
         "tool_calls": tool_calls,
         "accesses": accesses,
+        "surroundings": surroundings,
         "took_ns": time.monotonic_ns() - began_ns,
     }
+
+
+def contents(stdout: str, stderr: str, value: str | None) -> dict[str, str]:
+    """What code leaves that is digested, by name; `value` is a repr."""
+    return {"stdout": stdout, "stderr": stderr, "value": value or ""}
+
+
+def digests_of(content: Mapping[str, str], digest: Digest) -> dict[str, str]:
+    """The digests of `contents`."""
+    return {name: digest(name, text.encode("utf-8", "surrogatepass")) for name, text in content.items()}
 
 
 def refusal(termination: Termination, detail: str) -> dict[str, Any]:

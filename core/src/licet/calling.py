@@ -24,7 +24,7 @@ Tools = Mapping[str, Callable[..., Any]]
 def signature_of(tool: str, stack: PolicyStack, handler: Callable[..., Any] | None) -> Signature | None:
     """What the policy, or else Python, says that a tool takes; None if neither knows."""
     declared = stack.tools.get(tool)
-    python = None if handler is None else _of_python(handler)
+    python = None if handler is None else of_python(handler)
     if declared is None or python is None:
         return python if declared is None else declared
     return as_taken(declared, python)
@@ -40,7 +40,7 @@ def check_tools(tools: Tools, stack: PolicyStack) -> None:
     from licet.policy.conditions import check_calls  # a run without tools has no use for it
 
     for name, handler in tools.items():
-        python = _of_python(handler)
+        python = of_python(handler)
         if python is None:
             continue
         if (declared := stack.tools.get(name)) is None:
@@ -54,7 +54,8 @@ def check_tools(tools: Tools, stack: PolicyStack) -> None:
             )
 
 
-def _of_python(handler: Callable[..., Any]) -> Signature | None:
+def of_python(handler: Callable[..., Any]) -> Signature | None:
+    """What Python says that a tool takes; None if it does not know."""
     try:
         return _kept(handler)
     except Exception:  # a callable that can't be kept by its hash

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from licet import bodies
+from licet.approval import authorize
 from licet.backend import GuestError, Outcome, Termination
 from licet.decide import Decision
 from licet.errors import AuditUnavailable
@@ -113,6 +115,15 @@ def unrecorded(result: ExecutionResult, problem: AuditUnavailable) -> ExecutionR
         detail=f"the code ran, but its result could not be recorded: {problem.message}",
         advice=problem.advice,
     )
+
+
+def unauthorized(prepared: Prepared, trail: Trail) -> tuple[Termination, str] | None:
+    """How and why a run ends that policy permits; None if it may go on."""
+    if prepared.selection.chosen is None:
+        return Termination.no_backend, "no backend can run this here"
+    authorization = authorize(prepared.decision)
+    trail.step("authorization", bodies.authorization(authorization))
+    return None if authorization.granted else (Termination.approval_denied, authorization.reason)
 
 
 def why_denied(decision: Decision) -> str:

@@ -5,6 +5,7 @@ Rules this module keeps:
 - a tool call is decided when it happens, recorded before it has an effect, and recorded after;
 - a file access or a connection is checked against what the plan opens, and never creates a grant;
 - what a run can make the trail keep is bounded: accesses by number and length, tool calls by their limit;
+- a reading of the clock is durable with what is recorded next, and is not waited for;
 - output is counted whole and kept within its limits, from whatever thread it comes.
 """
 
@@ -14,7 +15,7 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -24,8 +25,9 @@ from licet.backend import Access, GuestError, Reply, Target, Termination, ToolCa
 from licet.calling import signature_of
 from licet.conclude import why_denied
 from licet.decide import Decision, decide_call, tightened
+from licet.digests import Digest, of_call
 from licet.hosts import Endpoint, canonical_host
-from licet.output import BoundedSink
+from licet.output import BoundedSink, bounded
 from licet.paths import PATH_MAX
 from licet.plan import ExecutionPlan
 from licet.policy import PolicyDocument
@@ -34,18 +36,25 @@ from licet.policy.patterns import denies_address
 from licet.policy.rule import Rule
 from licet.policy.signatures import bind
 from licet.prepare import Deciders, Prepared
+from licet.rerun import Recall
 from licet.result import Output, ToolCallMade
-from licet.surroundings import RealSurroundings, Surroundings
+from licet.surroundings import Readings, RealSurroundings, Surroundings
 from licet.trail import Trail
-
-Digest = Callable[[str, bytes], str]
 
 MOST_ACCESSES = 1000
 """How many file accesses of one run are recorded one by one; what code asks beyond that is refused."""
 
+MOST_READINGS = 1000
+"""How many readings of the clock of one run are recorded; beyond that they are counted."""
+
+_MOST_ASKED = 100  # characters of the name of what reads it
+
 
 class RunHost:
-    """The host of one run; `surroundings` are what its code sees of the world."""
+    """The host of one run; `surroundings` are what its code sees of the world.
+
+    `recall` answers its calls in place of its tools, which are not called then.
+    """
 
     def __init__(
         self,
@@ -55,6 +64,7 @@ class RunHost:
         digest: Digest,
         deciders: Deciders | None = None,
         surroundings: Surroundings | None = None,
+        recall: Recall | None = None,
     ) -> None:
         limits = plan.limits
         self._stdout = BoundedSink(limits.stdout or 0)
@@ -65,6 +75,9 @@ class RunHost:
         self._prepared = prepared
         self._deciders = deciders
         self._surroundings: Surroundings = surroundings or RealSurroundings()
+        self._recall = recall
+        self._readings = Readings(MOST_READINGS)
+        self._random_bytes = 0
         self._trail = trail
         self._digest = digest
         self._sequence = 0
@@ -80,11 +93,30 @@ class RunHost:
 
     def now(self, asked: str) -> float:
         """The time as the code is to see it, in seconds since the epoch."""
-        return self._surroundings.now(asked)
+        value = self._surroundings.now(asked)
+        self._readings.note(bounded(asked, _MOST_ASKED), value, stands=self._plan.clock == "frozen")
+        return value
 
     def random_bytes(self, count: int) -> bytes:
         """The next random bytes of this run."""
+        with self._guard:
+            self._random_bytes += count
         return self._surroundings.random_bytes(count)
+
+    def seen(self) -> Mapping[str, int]:
+        """How much the code saw of the world; what it read of its clock is in the trail then."""
+        self._note_readings()
+        return {
+            "clock_readings": self._readings.total,
+            "clock_unrecorded": self._readings.unrecorded,
+            "random_bytes": self._random_bytes,
+        }
+
+    def _note_readings(self) -> None:
+        """Put what was read of the clock before what comes next; durable with that."""
+        for read in self._readings.drain():
+            body = {"action": "clock", "target": read.asked, "allowed": True, "readings": read.times}
+            self._trail.step("access", body)
 
     def output(self) -> Output:
         """What was written so far."""
@@ -107,6 +139,7 @@ class RunHost:
             return False  # not recorded one by one, so not granted either; the result counts them
         answer = self._plan.opened.opens(access.action, access.target)
         body = {"action": access.action, "target": access.target, "allowed": answer}
+        self._note_readings()
         self._trail.step("access", body)
         await self._trail.commit()
         return answer
@@ -125,6 +158,7 @@ class RunHost:
         except ValueError as problem:
             raise PermissionError(str(problem)) from None
         finally:
+            self._note_readings()
             self._trail.step("access", {"action": "network", "target": str(target), "allowed": allowed})
             await self._trail.commit()
         if not allowed:
@@ -153,7 +187,7 @@ class RunHost:
             arguments = values.to_json([list(call.args), dict(call.kwargs)])
         except ValueError as problem:
             return Reply(error=GuestError("TypeError", f"the arguments of `{name}` can't cross: {problem}"))
-        digest = self._digest("call", f"{self._plan.plan_digest}\0{sequence}\0{name}\0{arguments}".encode())
+        digest = of_call(self._digest, self._plan.plan_digest, sequence, name, arguments)
         began_ns = time.monotonic_ns()
         try:
             decision = await self._decide(call)
@@ -162,13 +196,20 @@ class RunHost:
         began = time.monotonic()
         took = {"took_ns": time.monotonic_ns() - began_ns}
         body = {"sequence": sequence, "tool": name, "call_digest": digest, **bodies.call(decision), **took}
+        self._note_readings()
         self._trail.step("tool_call", body, phase="before", kept=keeping.of_call(self._prepared, arguments))
         await self._trail.commit()
         with self._trail.inside(f"{telemetry.CALL} {sequence}"):
-            reply, outcome = await self._perform(call, decision)
+            if self._recall is not None:
+                reply, outcome = self._recall.answer(sequence, name, arguments, decision)
+            else:
+                reply, outcome = await self._perform(call, decision)
         made = ToolCallMade(sequence, name, digest, decision.effect, outcome, time.monotonic() - began)
         self.tool_calls.append(made)
         body = {"sequence": sequence, "tool": name, "outcome": outcome}
+        if reply.error is not None:
+            body["error"] = reply.error.type
+        self._note_readings()
         self._trail.step("tool_call", body, phase="after", kept=keeping.of_reply(self._prepared, reply))
         await self._trail.commit()
         return reply

@@ -12,15 +12,14 @@ import itertools
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any
 from weakref import WeakValueDictionary
 
 from licet import hosts, paths
 from licet.contract import SandboxEnforcementContract
 from licet.errors import PlanNotSealed
 from licet.request import Action, Limits, Mount
-
-Clock = Literal["real", "frozen"]
+from licet.surroundings import Clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from licet.plan import Opened
 from licet.policy import PolicyStack
 from licet.request import CodeNeeds, Limits, NormalizedRequest
 from licet.requirements import openable, require
+from licet.surroundings import Clock, Randomness
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ def select(
     if not qualified:
         return Selection(tuple(candidates), None)
     best = min(qualified, key=lambda weighed: weighed.rank)
-    digest = plan_digest(request, decision, best.descriptor, best.opened)
+    digest = plan_digest(request, decision, stack, best.descriptor, best.opened)
     chosen = Chosen(
         best.descriptor,
         best.opened,
@@ -174,6 +175,7 @@ def _weigh_one(offer: Offer, decision: Decision, stack: PolicyStack, limits: Lim
     blockers = (
         *_openings(descriptor, decision),
         *_availability(descriptor, stack),
+        *_surroundings(descriptor, stack),
         *(_told(blocker, offer) for blocker in short),
     )
     refuted = tuple(f"{control}: {why}" for control, why in offer.refuted.items())
@@ -211,20 +213,26 @@ def _together(proofs: Mapping[str, Proof]) -> Proof:
 
 
 def plan_digest(
-    request: NormalizedRequest, decision: Decision, descriptor: Descriptor, opened: Opened
+    request: NormalizedRequest,
+    decision: Decision,
+    stack: PolicyStack,
+    descriptor: Descriptor,
+    opened: Opened,
 ) -> str:
     """The digest that an approver is shown and that runs: a hash of named field digests."""
-    around = _around(descriptor, opened, decision.policy_digest)
+    around = _around(descriptor, opened, decision.policy_digest, stack.clock, stack.random)
     return _sha256(canonical(Plain(request.digests.as_json(), around=around)))  # digests are plain
 
 
 @lru_cache(maxsize=256)
-def _around(descriptor: Descriptor, opened: Opened, policy: str) -> str:
+def _around(descriptor: Descriptor, opened: Opened, policy: str, clock: Clock, random: Randomness) -> str:
     """The digest of all that a plan depends on beside the request."""
     return _hash(
         {
             "opened": _hash(opened.as_json()),
             "policy": policy,
+            "clock": clock,
+            "random": random,
             "backend": f"{descriptor.name} {descriptor.version}",
             "contract": descriptor.sandbox_enforcement_contract.levels_digest,
         }
@@ -252,6 +260,14 @@ def _availability(descriptor: Descriptor, stack: PolicyStack) -> Iterable[Blocke
     if stack.only is not None and descriptor.name not in stack.only:
         admitted = ", ".join(sorted(stack.only)) or "none"
         yield Blocker("sandbox.only", admitted, descriptor.name, "policy admits only these backends")
+
+
+def _surroundings(descriptor: Descriptor, stack: PolicyStack) -> Iterable[Blocker]:
+    """What the policy makes of clock and randomness, where the code would see those of the machine."""
+    if stack.clock != "real" and "clock" not in descriptor.governs:
+        yield Blocker("clock", stack.clock, "real", "the code would read the clock of the machine")
+    if stack.random != "real" and "random" not in descriptor.governs:
+        yield Blocker("random", stack.random, "real", "the code would get the randomness of the machine")
 
 
 def _language(language: Language, needs: CodeNeeds, stdin: bool) -> Iterable[Blocker]:

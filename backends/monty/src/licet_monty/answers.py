@@ -2,7 +2,7 @@
 
 Rules this module keeps:
 
-- the environment is the plan's, and nothing else;
+- the environment is the plan's, time and randomness are the host's, and nothing else is;
 - only arguments whose type Monty itself has checked are read: any other could be a value that takes for ever
   to build here (see `trailing`); so `os.getenv` is answered from the text of its call.
 """
@@ -10,14 +10,15 @@ Rules this module keeps:
 from __future__ import annotations
 
 import ast
-import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pydantic_monty import ExternalResult, ExternalSettledResult
 
 MOST_RANDOM = 1 << 20
+CLOCKS = frozenset({"time.time", "datetime.now", "date.today"})
 SLEEPS = frozenset({"system.sleep", "time.sleep"})
 ASYNC_SLEEPS = frozenset({"system.async_sleep", "asyncio.sleep"})
 
@@ -57,11 +58,20 @@ def _literals(call: str) -> list[str | None] | None:
     return texts if len(texts) == len(tree.args) else None
 
 
-def random_bytes(count: Any) -> ExternalResult:
+def clock(name: str, args: tuple[Any, ...], now: Callable[[str], float]) -> ExternalResult:
+    """Answer one of `CLOCKS`; what reads `time.time` is its argument. The local zone is UTC."""
+    if name == "time.time":
+        return {"return_value": now(str(args[0]) if args else name)}
+    zone = args[0] if args else None
+    instant = datetime.fromtimestamp(now(name), zone or UTC)
+    return {"return_value": instant.date() if name == "date.today" else instant.replace(tzinfo=zone)}
+
+
+def random_bytes(count: Any, draw: Callable[[int], bytes]) -> ExternalResult:
     """Answer `os.urandom`, within reason."""
     if not isinstance(count, int) or not 0 <= count <= MOST_RANDOM:
         return {
             "exc_type": "ValueError",
             "message": f"os.urandom gives 0 to {MOST_RANDOM} bytes at a time here",
         }
-    return {"return_value": secrets.token_bytes(count)}
+    return {"return_value": draw(count)}

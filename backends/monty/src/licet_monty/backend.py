@@ -75,6 +75,7 @@ class MontyBackend:
                 mounts=walking.CAN_READ,
                 cost=_COST_MS,
                 unavailable=binaries.why_unavailable(self._binary),
+                governs=frozenset({"clock", "random"}),
                 configuration=binaries.state(self._binary),
             )
         return self._descriptor

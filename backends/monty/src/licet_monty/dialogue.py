@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pydantic_monty import MontySession, SyncSnapshot
 
 T = TypeVar("T")
+A = TypeVar("A")
 Stop = Callable[[Termination], None]
 
 
@@ -58,6 +59,7 @@ class Dialogue:
         self._accesses = 0
         self._calls = Calls(plan, host, bridge, stop)
         self._due: dict[int, float] = {}
+        self._slept = 0.0
         self.fault: Exception | None = None
         self.files = Files(plan, self._allows)
 
@@ -128,12 +130,16 @@ class Dialogue:
         if name == "os.getenv":
             return snapshot.resume(answers.getenv(self._call_text(snapshot), self._plan.environment))
         if name == "os.urandom":
-            return snapshot.resume(answers.random_bytes(snapshot.args[0]))
+            draw = partial(self._told, self._host.random_bytes)
+            return snapshot.resume(answers.random_bytes(snapshot.args[0], draw))
+        if name in answers.CLOCKS:
+            now = partial(self._told, self._host.now)
+            return snapshot.resume(answers.clock(name, snapshot.args, now))
         if name in answers.SLEEPS:
-            self._sleep(time.monotonic() + float(snapshot.args[0]))
+            self._sleep(self._elapsed() + float(snapshot.args[0]))
             return snapshot.resume({"return_value": None})
         if name in answers.ASYNC_SLEEPS:
-            self._due[snapshot.call_id] = time.monotonic() + float(snapshot.args[0])
+            self._due[snapshot.call_id] = self._elapsed() + float(snapshot.args[0])
             return snapshot.resume({"future": ...})
         if name == "Path.absolute":
             return snapshot.resume({"return_value": snapshot.args[0]})
@@ -167,10 +173,23 @@ class Dialogue:
         self._sleep(self._due.pop(shortest))
         return snapshot.resume({shortest: {"return_value": None}})
 
+    def _elapsed(self) -> float:
+        """What sleeps are measured by: time, or under a clock that stands the sleeps that are over."""
+        return self._slept if self._plan.clock == "frozen" else time.monotonic()
+
     def _sleep(self, until: float) -> None:
         """Wait until then, or until the run is stopped; the deadline stops it, so any length is safe."""
-        if self._stopped.wait(min(max(until - time.monotonic(), 0.0), threading.TIMEOUT_MAX)):
+        if self._plan.clock == "frozen":
+            self._slept = max(self._slept, until)
+        elif self._stopped.wait(min(max(until - time.monotonic(), 0.0), threading.TIMEOUT_MAX)):
             raise Interrupted
+
+    def _told(self, tell: Callable[[A], T], about: A) -> T:
+        """What the host says at once."""
+        try:
+            return tell(about)
+        except Exception as problem:
+            raise HostFailed from problem
 
     def _ask(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         try:

@@ -28,7 +28,7 @@ _INTERNAL = "Internal error in monty: "
 _TOO_LARGE = ("result frame of ", "argument frame of ")
 _SYNCHRONOUS = "cannot suspend in this synchronous context"
 _SAY_IT_OTHERWISE = (
-    "call tools in a loop or a comprehension, not from inside map, sorted or filter, "
+    "{what} in a loop or a comprehension, not from inside map, sorted or filter, "
     "nor in a method such as __repr__"
 )
 _A_TOOL = f"a tool {_SYNCHRONOUS}"
@@ -97,7 +97,8 @@ def _failed(kind: str, message: str, frames: list[Frame]) -> Ending:
         if frames and frames[-1].function_name is None:
             detail = _LACKS + message
         elif message.endswith(_SYNCHRONOUS):
-            detail = _SAY_IT_OTHERWISE
+            what = "read the clock" if message.startswith("OS function ") else "call tools"
+            detail = _SAY_IT_OTHERWISE.format(what=what)
     elif (lacked := member_lacked(kind, message)) is not None:
         detail = f"{_LACKS}`{lacked}`"
     error = _error(kind, message, frames)

@@ -60,13 +60,13 @@ class Engine:
         with self._guard:
             self._runs.discard(run)
 
-    def checkout(self, pool: Pool, bounds: Bounds) -> Worker:
-        """Take a worker of `pool`, whose slot is held; blocks.
+    def checkout(self, pool: Pool, bounds: Bounds, seed: bytes) -> Worker:
+        """Take a worker of `pool`, whose slot is held, its generator started from `seed`; blocks.
 
         Raises:
             LaunchFailed: none could be started.
         """
-        worker = pool.checkout(bounds)
+        worker = pool.checkout(bounds, seed)
         with self._guard:
             self._workers.add(worker)
         return worker

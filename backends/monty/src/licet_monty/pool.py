@@ -51,14 +51,14 @@ class Pool:
         self._workers = workers
         self._guard = threading.Lock()
 
-    def checkout(self, bounds: Bounds) -> Worker:
-        """Take a worker; blocks while one starts.
+    def checkout(self, bounds: Bounds, seed: bytes) -> Worker:
+        """Take a worker, its generator started from `seed`; blocks while one starts.
 
         Raises:
             LaunchFailed: none could be started, or none as it was described.
         """
         self._entrance.check()
-        return Worker(self.start(), bounds, self._entrance)
+        return Worker(self.start(), bounds, seed, self._entrance)
 
     def close(self) -> None:
         """End all workers; none is checked out any more."""

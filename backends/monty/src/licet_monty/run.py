@@ -89,7 +89,7 @@ class Run:
             LaunchFailed, BackendError: there is no worker to run it on; nothing ran.
             Exception: the host failed, with its own exception; the run was stopped.
         """
-        worker = self._lease.worker(self._bounds)
+        worker = self._lease.worker(self._bounds, self._host.random_bytes)
         with self._guard:
             self._worker = worker
         dialogue = Dialogue(worker.session, self._plan, self._host, self._bridge, self._stopped, self.stop)

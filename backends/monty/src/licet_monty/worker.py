@@ -25,14 +25,14 @@ from licet_monty.bounds import CPU_CLOCK, Bounds
 from licet_monty.walls import Entrance
 
 if TYPE_CHECKING:
-    from pydantic_monty import Monty, MontySession
+    from pydantic_monty import Monty, MontySession, OSPolicy
 
 
 class Worker:
     """A session of Monty with the process that serves it; made, used and closed on threads that may block."""
 
-    def __init__(self, monty: Monty, bounds: Bounds, entrance: Entrance) -> None:
-        """Check a worker out that was started by `entrance`.
+    def __init__(self, monty: Monty, bounds: Bounds, seed: bytes, entrance: Entrance) -> None:
+        """Check a worker out that `entrance` started, the generator of its session started from `seed`.
 
         Raises:
             LaunchFailed: none could be started, or one that lacks a wall.
@@ -40,7 +40,7 @@ class Worker:
         import pydantic_monty
 
         self.bounds = bounds
-        self.session: MontySession = monty.checkout(limits=bounds.limits(), os_policy={"sleep": "call_host"})
+        self.session: MontySession = monty.checkout(limits=bounds.limits(), os_policy=_policy(seed))
         try:
             self.session.__enter__()
         except (pydantic_monty.MontyError, RuntimeError, OSError) as problem:  # a TimeoutError is an OSError
@@ -94,6 +94,20 @@ class Worker:
                 descriptor, self._descriptor, self._pid = self._descriptor, None, None
             if descriptor is not None:
                 os.close(descriptor)
+
+
+def _policy(seed: bytes) -> OSPolicy:
+    """What a session does about time and randomness: it asks, save for its generator, which has its start.
+
+    A generator that asked for it could not do so inside of `sorted` or `map`.
+    """
+    return {
+        "sleep": "call_host",
+        "datetime": "call_host",
+        "timezone": "utc",
+        "process_time": "zero",
+        "random_start": {"seed": seed},
+    }
 
 
 def _descriptor(pid: int | None) -> int | None:

@@ -37,6 +37,16 @@ class Needs(Part):
     """Whether it reads standard input."""
 
 
+class Parameter(Part):
+    """One parameter of a tool."""
+
+    name: str
+    type: str
+    required: bool
+    role: Literal["plain", "named", "placed", "rest", "extra"]
+    """What reaches it: position and name, name alone, position alone; or what `*` and `**` gather."""
+
+
 class Change(Part):
     """Something that normalisation did to a request."""
 
@@ -65,6 +75,8 @@ class Request(Part):
     """How long the stages took, by the kind of their record, in nanoseconds."""
     caller_span: str | None = None
     """The span around the run, where there is one."""
+    rerun_of: str | None = None
+    """The run that this one is to repeat, for `licet audit rerun`."""
     subject: Subject
     digests: dict[str, Hash]
     """HMAC-SHA256 under the host's key of code, standard input, inputs, environment, limits and directory."""
@@ -73,6 +85,8 @@ class Request(Part):
     inputs: list[str]
     """The names of the inputs."""
     tools: list[str]
+    signatures: dict[str, list[Parameter]] | None = None
+    """What Python says that each tool takes."""
     environment: list[str]
     """The names of the variables that the code gets."""
     workdir: str
@@ -133,6 +147,10 @@ class Decision(Decided):
     violations: list[Violation]
     opened: Opened
     """What the sandbox may open, if it goes on."""
+    clock: Literal["real", "frozen"] | None = None
+    """What the code sees of the time: `frozen` is the instant of the request."""
+    random: Literal["real", "seeded"] | None = None
+    """Where its random bytes come from: `seeded` follows from the plan."""
 
 
 class AttacksPlanned(Part):

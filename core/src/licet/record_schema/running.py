@@ -21,6 +21,10 @@ class Execution(Part):
     claimed: Levels
     """What it claims to hold, by control."""
     opened: Opened
+    awaitable: list[str] | None = None
+    """The tools that the code may await."""
+    governs: list[Literal["clock", "random"]] | None = None
+    """Of what the code sees of the world, all that it gets from licet alone."""
 
 
 class CallBefore(Decided):
@@ -44,17 +48,21 @@ class CallAfter(Part):
     tool: str
     outcome: str
     """`returned`, `raised`, `denied` or `unknown tool`."""
+    error: str | None = None
+    """The class of the exception that the code got; what it says is content and not recorded."""
     result_digest: str | None = None
     """Of what it returned, under the host's key."""
 
 
 class Access(Part):
-    """A file or a connection that the code asked for while it ran."""
+    """A file, a connection or the time, which the code asked for while it ran."""
 
-    action: Literal["read", "write", "network"]
+    action: Literal["read", "write", "network", "clock"]
     target: str
-    """A path, or `HOST:PORT`."""
+    """A path, `HOST:PORT`, or what reads the clock."""
     allowed: bool
+    readings: list[str] | None = None
+    """Of a clock that is not frozen: the times that it showed, one after the other, in seconds since 1970."""
 
 
 class FileChange(Part):
@@ -96,6 +104,17 @@ class Usage(Part):
     """Bytes, to files."""
 
 
+class Seen(Part):
+    """How much the code saw of the world."""
+
+    clock_readings: int
+    """How often it read the clock, as far as the sandbox governs that."""
+    clock_unrecorded: int
+    """Readings that no record has, since there were too many: such a run can't be repeated exactly."""
+    random_bytes: int
+    """How many random bytes it got from licet."""
+
+
 class Result(Part):
     """How a run that was executed ended."""
 
@@ -125,6 +144,7 @@ class Result(Part):
     """Required controls of which nothing was seen in this run."""
     tool_calls: int
     accesses: int
+    surroundings: Seen | None = None
     took_ns: int | None = None
     """How long it took to digest what the code left, in nanoseconds."""
 
