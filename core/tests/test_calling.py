@@ -10,6 +10,7 @@ import pytest
 from licet.calling import check_tools, signature_of
 from licet.errors import InvalidPolicy, InvalidRequest
 from licet.policy import PolicyStack
+from licet.tooling import toolkit
 
 StackOf = Callable[..., PolicyStack]
 
@@ -44,7 +45,7 @@ def test_nobody_may_know(stack_of: StackOf) -> None:
 
 
 def test_a_tool_as_declared_passes(stack_of: StackOf) -> None:
-    check_tools({"refund": refund}, stack_of(DECLARED))
+    check_tools(toolkit({"refund": refund}), stack_of(DECLARED))
 
 
 @pytest.mark.parametrize(
@@ -62,17 +63,17 @@ def test_a_tool_that_contradicts_its_declaration_is_refused(
     stack_of: StackOf, tool: Callable[..., Any], how: str
 ) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        check_tools({"refund": tool}, stack_of(DECLARED))
+        check_tools(toolkit({"refund": tool}), stack_of(DECLARED))
     assert caught.value.message == f"the tool `refund` is not what `tools` of root declares: {how}"
 
 
 def test_a_rule_is_checked_against_a_tool_that_only_python_knows(stack_of: StackOf) -> None:
-    check_tools({"refund": refund}, stack_of(RULE))
+    check_tools(toolkit({"refund": refund}), stack_of(RULE))
 
     def other(order: str, sum: Decimal) -> None: ...
 
     with pytest.raises(InvalidPolicy) as caught:
-        check_tools({"refund": other}, stack_of(RULE))
+        check_tools(toolkit({"refund": other}), stack_of(RULE))
     assert caught.value.message == "for the tool `refund`: `amount` is no field of `args`"
     assert str(caught.value.where) == "root:6:13"
 
@@ -84,4 +85,4 @@ def test_a_tool_that_no_hash_tells_from_others_is_looked_at(stack_of: StackOf) -
         def __call__(self, order: str) -> None: ...
 
     with pytest.raises(InvalidRequest, match="it takes no `amount`"):
-        check_tools({"refund": Odd()}, stack_of(DECLARED))
+        check_tools(toolkit({"refund": Odd()}), stack_of(DECLARED))

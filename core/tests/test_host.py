@@ -15,7 +15,7 @@ from licet.host import RunHost
 from licet.plan import ExecutionPlan, Opened
 from licet.policy import PolicyStack
 from licet.prepare import Deciders, prepare
-from licet.request import ExecutionRequest, Limits, NormalizedRequest, Subject
+from licet.request import ExecutionRequest, Limits, NormalizedRequest, Subject, Tool
 from licet.trail import Trail
 
 StackOf = Callable[..., PolicyStack]
@@ -131,7 +131,8 @@ def test_a_call_that_does_not_fit_is_a_type_error_and_has_no_effect(
         pytest.fail("it was performed")
 
     inside = Inside(stack_of(BIG), {"pay": untouched})
-    assert said(inside.call("pay", *args, **kwargs)) == ("TypeError", message)
+    shown = "; it is `pay(order: str, amount: int, note: str = ...)`"
+    assert said(inside.call("pay", *args, **kwargs)) == ("TypeError", message + shown)
     assert inside.host.tool_calls == []
 
 
@@ -209,14 +210,14 @@ def test_records_stand_around_the_effect_and_hold_no_argument(stack_of: StackOf)
     def tool(order: str, amount: int) -> None:
         assert (len(inside.trail.steps), inside.trail.open) == (1, 0)  # what comes before it is durable
 
-    inside.host._prepared.request.tools["pay"] = tool  # type: ignore[index]
+    inside.host._calls._prepared.request.tools["pay"] = Tool("pay", tool)  # type: ignore[index]
     inside.call("pay", "order-of-ann", 7)
     (kind, phase, before), (_, after_phase, after) = inside.trail.steps
     assert (kind, phase, after_phase, inside.trail.open) == ("tool_call", "before", "after", 0)
     assert (before["sequence"], before["tool"], before["effect"]) == (1, "pay", "allow")
     assert before["verdict"]["intent"] == "tool pay"
     assert (before["verdict"]["line"], before["verdict"]["when"]) == (7, "call")
-    assert after == {"sequence": 1, "tool": "pay", "outcome": "returned"}
+    assert after == {"sequence": 1, "tool": "pay", "outcome": "returned", "result_bytes": 4}
     assert before["call_digest"].startswith(
         "call:P\x001\x00pay\x00"
     )  # under the key of the host, not in the clear

@@ -16,6 +16,7 @@ from licet.policy import PolicyStack
 from licet.policy.facts import CallFacts
 from licet.policy.signatures import as_taken, bind, mismatch, of_callable
 from licet.request import NormalizedRequest, ScreenReport, Subject
+from licet.tooling import toolkit
 
 StackOf = Callable[..., PolicyStack]
 Normalized = Callable[..., NormalizedRequest]
@@ -49,12 +50,12 @@ def named(path: str, *, scope: str = "all") -> dict[str, Any]:
 def test_a_declaration_that_skips_a_position_is_refused(stack_of: StackOf) -> None:
     assert skips("x", "one") == {"path": "x", "scope": "all"}  # type: ignore[arg-type]
     with pytest.raises(InvalidRequest) as problem:
-        check_tools({"wipe": skips}, stack_of(TOOLS))
+        check_tools(toolkit({"wipe": skips}), stack_of(TOOLS))
     assert problem.value.message == (
         "the tool `wipe` is not what `tools` of root declares: it takes `recursive`, which is not declared, "
         "before `scope`"
     )
-    check_tools({"wipe": lambda path, scope="all", recursive=False: None}, stack_of(TOOLS))
+    check_tools(toolkit({"wipe": lambda path, scope="all", recursive=False: None}), stack_of(TOOLS))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_what_a_rule_would_read_under_another_name_is_no_call(
     stack_of: StackOf, tool: Callable[..., Any], args: tuple[str, ...], kwargs: dict[str, str]
 ) -> None:
     stack = stack_of(TOOLS)
-    check_tools({"wipe": tool}, stack)
+    check_tools(toolkit({"wipe": tool}), stack)
     signature = signature_of("wipe", stack, tool)
     assert signature is not None
     with pytest.raises(ValueError, match=r"positional|takes no argument"):

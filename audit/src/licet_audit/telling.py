@@ -16,6 +16,7 @@ from typing import Any, Literal
 from licet import units
 from licet.cli import because
 from licet.output import bounded
+from licet.result import UNCERTAIN
 from licet.workbench.history.bodies import line, mappings, text, texts
 
 from licet_audit.event_words import event_words
@@ -254,12 +255,16 @@ def tool_call(before: Mapping[str, Any], after: Mapping[str, Any] | None, took: 
     said, tone = _DECIDED.get(str(before.get("effect")), ("?", "warn"))
     verdict = before.get("verdict")
     reason = f": {verdict.get('reason')}" if isinstance(verdict, dict) else ""
-    came = f"{after.get('outcome')}{took}" if after else "no outcome is recorded: it may have taken effect"
-    if after is None and before.get("effect") == "allow":
-        tone = "warn"
+    came = f"{after.get('outcome')}{took}" if after else "no outcome is recorded"
+    if (after is None and before.get("effect") == "allow") or (after and after.get("outcome") in UNCERTAIN):
+        tone, came = "warn", f"{came}: it may have taken effect"
     yield told("tool", f"{before.get('tool')} (call {before.get('sequence')}) {said}{reason}; {came}", tone)
+    for objection in mappings(before.get("objections")):
+        yield told("  but", f"`{objection.get('intent')}`: {objection.get('reason')}", tone)
     for hit in mappings(before.get("rules")):
         yield told("  rule", f"`{hit.get('rule')}` ({hit.get('where')}): {hit.get('truth')}")
+    if touched := texts(before.get("touches")):
+        yield told("  touches", ", ".join(touched), "faint")
     yield told("  digest", str(before.get("call_digest")), "faint")
     if after and after.get("result_digest") is not None:
         yield told("  returned", str(after["result_digest"]), "faint")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from licet.result import ExecutionResult
     from licet.runtime import Runtime
     from licet.settings import Settings
+    from licet.tooling import Tool, tool, toolkit
 
 __all__ = [
     "ExecutionRequest",
@@ -24,6 +25,9 @@ __all__ = [
     "Settings",
     "Subject",
     "Termination",
+    "Tool",
+    "tool",
+    "toolkit",
 ]
 
 _HOMES = {
@@ -37,6 +41,9 @@ _HOMES = {
     "Settings": "settings",
     "Subject": "request",
     "Termination": "backend",
+    "Tool": "request",
+    "tool": "tooling",
+    "toolkit": "tooling",
 }
 
 __getattr__ = attribute_importer(__name__, _HOMES)

@@ -29,7 +29,7 @@ from licet.plan import ExecutionPlan, Opened
 from licet.policy import PolicyStack
 from licet.prepare import Prepared
 from licet.report import versions
-from licet.request import CodeNeeds, Limits, NormalizedRequest, Subject
+from licet.request import CodeNeeds, Limits, NormalizedRequest, Subject, Tool
 from licet.result import Output, Protection
 from licet.select import Candidate, Chosen, Selection
 from licet.writes.settling import Recovered
@@ -79,7 +79,7 @@ def _signatures(normalized: NormalizedRequest) -> dict[str, Any]:
     """What Python says that the tools take: a call can't be understood again without it."""
     if not normalized.tools:
         return {}
-    found = {name: of_python(handler) for name, handler in sorted(normalized.tools.items())}
+    found = {name: of_python(tool.handler) for name, tool in sorted(normalized.tools.items())}
     return {"signatures": {name: one.as_json() for name, one in found.items() if one is not None}}
 
 
@@ -134,10 +134,17 @@ def decision(decided: Decision, stack: PolicyStack) -> Plain:
     )
 
 
-def call(decided: Decision) -> dict[str, Any]:
-    """The decision on one call of a tool."""
-    [one] = decided.verdicts
-    return {"effect": decided.effect, "verdict": verdict(one), **_beside(decided)}
+def call(decided: Decision, tool: Tool | None) -> dict[str, Any]:
+    """The decision on one call of a tool, and what its author says of it."""
+    about, *objections = decided.verdicts
+    return {
+        "effect": decided.effect,
+        "verdict": verdict(about),
+        "objections": [verdict(one) for one in objections],
+        "touches": [str(act) for act in tool.touches] if tool else [],
+        "idempotent": tool is not None and tool.idempotent,
+        **_beside(decided),
+    }
 
 
 def _beside(decided: Decision) -> dict[str, Any]:

@@ -17,8 +17,7 @@ from typing import Any
 from licet.errors import InvalidRequest
 from licet.policy import PolicyStack
 from licet.policy.signatures import Signature, as_taken, mismatch, of_callable
-
-Tools = Mapping[str, Callable[..., Any]]
+from licet.request import Tool
 
 
 def signature_of(tool: str, stack: PolicyStack, handler: Callable[..., Any] | None) -> Signature | None:
@@ -30,7 +29,7 @@ def signature_of(tool: str, stack: PolicyStack, handler: Callable[..., Any] | No
     return as_taken(declared, python)
 
 
-def check_tools(tools: Tools, stack: PolicyStack) -> None:
+def check_tools(tools: Mapping[str, Tool], stack: PolicyStack) -> None:
     """Check the tools of a request against what the policy says of them.
 
     Raises:
@@ -39,8 +38,8 @@ def check_tools(tools: Tools, stack: PolicyStack) -> None:
     """
     from licet.policy.conditions import check_calls  # a run without tools has no use for it
 
-    for name, handler in tools.items():
-        python = of_python(handler)
+    for name, tool in tools.items():
+        python = of_python(tool.handler)
         if python is None:
             continue
         if (declared := stack.tools.get(name)) is None:

@@ -85,8 +85,9 @@ class Decision:
     that apply, `pending` those that wait for the arguments of a call, `demands` all approvals that are needed
     if `effect` is ask; `besides` are those that rules add to whatever asks. `rehearsals` and `ballots` tell
     what documents that only rehearse, and other deciders said; the ballots count, the rehearsals don't.
-    `call` is what is decided, if that is one call of a tool. `learn` says that what nobody allows was left
-    closed instead of denied.
+    `call` is what is decided, if that is one call of a tool; then the first verdict is about the call, and
+    further ones are objections to what the tool touches, or to the run going on. `learn` says that what
+    nobody allows was left closed instead of denied.
     """
 
     effect: Effect
@@ -106,6 +107,13 @@ class Decision:
     ballots: tuple[Ballot, ...] = ()
     call: CallFacts | None = None
     learn: bool = False
+
+    @property
+    def ends_run(self) -> bool:
+        """Whether a rule that came to apply while the code ran denies the run itself."""
+        return self.call is not None and any(
+            verdict.intent.action == "run" and verdict.effect == "deny" for verdict in self.verdicts
+        )
 
 
 def decide(
@@ -208,28 +216,35 @@ def _left_closed(verdict: Verdict) -> Verdict:
 
 
 def decide_call(
-    facts: Facts, stack: PolicyStack, line: int | None = None, applied: Applied | None = None
+    facts: Facts,
+    stack: PolicyStack,
+    line: int | None = None,
+    applied: Applied | None = None,
+    touches: Sequence[Intent] = (),
 ) -> Decision:
     """Decide the call of a tool that `facts` hold, at the moment when it happens.
 
-    `applied` are the rules that apply, where somebody knows that who does not know all of the facts; then
-    nothing is rehearsed.
+    `touches` are the acts of the tool itself: they need nobody's `allow`, and whatever denies or asks about
+    one of them denies or asks about the call. `applied` are the rules that apply, where somebody knows that
+    who does not know all of the facts; then nothing is rehearsed.
     """
     plain = stack.loaded or stack
     if applied is not None:
-        return _called(facts, plain, line, applied)
-    decided = _called(facts, plain, line, applied_to(plain, facts))
+        return _called(facts, plain, line, applied, touches)
+    decided = _called(facts, plain, line, applied_to(plain, facts), touches)
     if not plain.rehearsals:
         return decided
     rehearsals = []
     for bound, stack_with_it in plain.rehearsals:
-        would_be = _called(facts, stack_with_it, line, applied_to(stack_with_it, facts))
+        would_be = _called(facts, stack_with_it, line, applied_to(stack_with_it, facts), touches)
         differing = would_be.verdicts if would_be.effect != decided.effect else ()
         rehearsals.append(Rehearsal.of(bound, would_be, differing))
     return replace(decided, rehearsals=tuple(rehearsals))
 
 
-def _called(facts: Facts, stack: PolicyStack, line: int | None, applied: Applied) -> Decision:
+def _called(
+    facts: Facts, stack: PolicyStack, line: int | None, applied: Applied, touches: Sequence[Intent]
+) -> Decision:
     """The decision on one call, under a stack to which no rules are added yet."""
     call = facts.call
     assert call is not None
@@ -237,11 +252,17 @@ def _called(facts: Facts, stack: PolicyStack, line: int | None, applied: Applied
     concerned = tuple(hit for hit in applied.hits if hit.rule.matches_tool(call.tool))
     rules = Rules.of(stack.applying(tuple(hit.rule for hit in concerned)), facts.request.workdir)
     verdict = verdict_of(intent, rules)
+    objections = _objections(facts, stack, applied, touches, line)
+    if objections:
+        deciding = {by.rule for objection in objections for by in objection.by}
+        concerned = tuple(hit for hit in applied.hits if hit in concerned or hit.rule.id in deciding)
+    effect = max((one.effect for one in (verdict, *objections)), key=SEVERITY.__getitem__)
     besides = _besides(applied.rules)
-    demands = tuple(dict.fromkeys((*verdict.demands, *besides))) if verdict.effect == "ask" else ()
+    asked = (demand for one in (verdict, *objections) for demand in one.demands)
+    demands = tuple(dict.fromkeys((*asked, *besides))) if effect == "ask" else ()
     return Decision(
-        effect=verdict.effect,
-        verdicts=(verdict,),
+        effect=effect,
+        verdicts=(verdict, *objections),
         violations=(),
         refusals=(),
         opened=Opened(),
@@ -254,6 +275,24 @@ def _called(facts: Facts, stack: PolicyStack, line: int | None, applied: Applied
         besides=besides,
         call=call,
     )
+
+
+def _objections(
+    facts: Facts, stack: PolicyStack, applied: Applied, touches: Sequence[Intent], line: int | None
+) -> tuple[Verdict, ...]:
+    """What denies or asks about an act of the tool itself, and what by now denies the run."""
+    if not touches and not applied.rules:
+        return ()  # the run was allowed to begin, and nothing of that depends on the call
+    rules = Rules.of(stack.applying(applied.rules), facts.request.workdir)
+    found = []
+    for act in touches:
+        if (vote := rules.objection(act)) is not None:
+            reason = f"the tool touches it, and {vote.reason}"
+            found.append(Verdict(replace(act, line=line), vote.effect, vote.by, reason, vote.demands))
+    run = rules.vote(RUN)
+    if run.effect == "deny":
+        found.append(Verdict(replace(RUN, when="call"), "deny", run.by, run.reason))
+    return tuple(found)
 
 
 def verdict_of(intent: Intent, rules: Rules) -> Verdict:

@@ -131,6 +131,13 @@ class SuspensionVoid(LicetError):
     exit_code = 3
 
 
+class TypesUnchecked(LicetError):
+    """The types of code could not be checked; whether it runs does not depend on that."""
+
+    slug = "types-unchecked"
+    exit_code = 8
+
+
 class RunFailed(LicetError):
     """Raised by `ExecutionResult.unwrap()` for a run that was no success."""
 

@@ -2,7 +2,7 @@
 
 Rules this module keeps:
 
-- a tool call is decided when it happens, recorded before it has an effect, and recorded after;
+- tool calls are answered by `calls`, each by itself;
 - a file access or a connection is checked against what the plan opens, and never creates a grant;
 - what a run can make the trail keep is bounded: accesses by number and length, tool calls by their limit;
 - a reading of the clock is durable with what is recorded next, and is not waited for;
@@ -11,30 +11,21 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import threading
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from datetime import UTC, datetime
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Literal
 
-from licet import bodies, connecting, keeping, telemetry, values
-from licet.backend import Access, GuestError, Reply, Target, Termination, ToolCall
-from licet.calling import signature_of
-from licet.conclude import why_denied
-from licet.decide import Decision, decide_call, tightened
-from licet.digests import Digest, of_call
+from licet import connecting
+from licet.backend import Access, Reply, Target, ToolCall
+from licet.calls import Scrub, ToolCalls
+from licet.digests import Digest
 from licet.hosts import Endpoint, canonical_host
 from licet.output import BoundedSink, bounded
 from licet.paths import PATH_MAX
 from licet.plan import ExecutionPlan
 from licet.policy import PolicyDocument
-from licet.policy.facts import CallFacts
 from licet.policy.patterns import denies_address
 from licet.policy.rule import Rule
-from licet.policy.signatures import bind
 from licet.prepare import Deciders, Prepared
 from licet.rerun import Recall
 from licet.result import Output, ToolCallMade
@@ -54,6 +45,7 @@ class RunHost:
     """The host of one run; `surroundings` are what its code sees of the world.
 
     `recall` answers its calls in place of its tools, which are not called then.
+    `scrub` takes secrets out of what tools return and raise.
     """
 
     def __init__(
@@ -65,22 +57,21 @@ class RunHost:
         deciders: Deciders | None = None,
         surroundings: Surroundings | None = None,
         recall: Recall | None = None,
+        scrub: Scrub | None = None,
     ) -> None:
         limits = plan.limits
         self._stdout = BoundedSink(limits.stdout or 0)
         self._stderr = BoundedSink(limits.stderr or 0)
-        self.tool_calls: list[ToolCallMade] = []
         self.accesses = 0
         self._plan = plan
         self._prepared = prepared
-        self._deciders = deciders
         self._surroundings: Surroundings = surroundings or RealSurroundings()
-        self._recall = recall
         self._readings = Readings(MOST_READINGS)
+        self._calls = ToolCalls(
+            plan, prepared, trail, digest, deciders, scrub=scrub, recall=recall, before=self._note_readings
+        )
         self._random_bytes = 0
         self._trail = trail
-        self._digest = digest
-        self._sequence = 0
         self._output_left = limits.output or 0
         self._guard = threading.Lock()
 
@@ -178,77 +169,14 @@ class RunHost:
 
     async def call(self, call: ToolCall) -> Reply:
         """Decide, record, perform and record one tool call."""
-        self._sequence += 1
-        sequence, name = self._sequence, call.name
-        if sequence > (self._plan.limits.tool_calls or 0):
-            return Reply(fatal=Termination.tool_limit)
-        try:
-            values.check_crossing([list(call.args), dict(call.kwargs)])
-            arguments = values.to_json([list(call.args), dict(call.kwargs)])
-        except ValueError as problem:
-            return Reply(error=GuestError("TypeError", f"the arguments of `{name}` can't cross: {problem}"))
-        digest = of_call(self._digest, self._plan.plan_digest, sequence, name, arguments)
-        began_ns = time.monotonic_ns()
-        try:
-            decision = await self._decide(call)
-        except ValueError as problem:
-            return Reply(error=GuestError("TypeError", f"{name}() {problem}"))
-        began = time.monotonic()
-        took = {"took_ns": time.monotonic_ns() - began_ns}
-        body = {"sequence": sequence, "tool": name, "call_digest": digest, **bodies.call(decision), **took}
-        self._note_readings()
-        self._trail.step("tool_call", body, phase="before", kept=keeping.of_call(self._prepared, arguments))
-        await self._trail.commit()
-        with self._trail.inside(f"{telemetry.CALL} {sequence}"):
-            if self._recall is not None:
-                reply, outcome = self._recall.answer(sequence, name, arguments, decision)
-            else:
-                reply, outcome = await self._perform(call, decision)
-        made = ToolCallMade(sequence, name, digest, decision.effect, outcome, time.monotonic() - began)
-        self.tool_calls.append(made)
-        body = {"sequence": sequence, "tool": name, "outcome": outcome}
-        if reply.error is not None:
-            body["error"] = reply.error.type
-        self._note_readings()
-        self._trail.step("tool_call", body, phase="after", kept=keeping.of_reply(self._prepared, reply))
-        await self._trail.commit()
-        return reply
+        return await self._calls.call(call)
 
-    async def _decide(self, call: ToolCall) -> Decision:
-        """Decide a call as of now.
+    @property
+    def tool_calls(self) -> list[ToolCallMade]:
+        """The calls that were decided, in the order in which they ended."""
+        return self._calls.made
 
-        Raises:
-            ValueError: its arguments don't fit the tool's signature.
-        """
-        request, stack = self._prepared.request, self._prepared.stack
-        handler = request.tools.get(call.name)
-        signature = signature_of(call.name, stack, handler)
-        args = bind(signature, call.args, call.kwargs) if signature else dict(call.kwargs)
-        made = CallFacts(call.name, args, signature)
-        facts = replace(self._prepared.facts, at=datetime.now(UTC), call=made)
-        decision = decide_call(facts, stack, call.line)
-        if self._deciders is None:
-            return decision
-        return tightened(decision, await asyncio.to_thread(self._deciders, request, decision))
-
-    async def _perform(self, call: ToolCall, decision: Decision) -> tuple[Reply, str]:
-        if decision.effect != "allow":
-            return Reply(error=GuestError("PermissionError", why_denied(decision))), "denied"
-        handler = self._prepared.request.tools.get(call.name)
-        if handler is None:
-            return Reply(error=GuestError("NameError", f"name '{call.name}' is not defined")), "unknown tool"
-        try:
-            value = await _invoke(handler, call)
-            values.check_crossing(value)
-        except (Exception, SystemExit) as problem:
-            error = GuestError(type(problem).__name__, values.repr_bounded(str(problem))[1:-1])
-            return Reply(error=error), "raised"
-        return Reply(value=value), "returned"
-
-
-async def _invoke(handler: Callable[..., Any], call: ToolCall) -> Any:
-    """Call a tool where it belongs: async ones on this loop, others on a thread."""
-    if inspect.iscoroutinefunction(handler):
-        return await handler(*call.args, **call.kwargs)
-    value = await asyncio.to_thread(handler, *call.args, **call.kwargs)
-    return await value if inspect.isawaitable(value) else value
+    @property
+    def why_ended(self) -> str | None:
+        """Why a call ended the run, if one did."""
+        return self._calls.why_ended

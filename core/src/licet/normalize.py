@@ -12,7 +12,6 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import keyword
 import os.path
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -36,6 +35,7 @@ from licet.request import (
     Subject,
     Violation,
 )
+from licet.tooling import is_usable, tools_of
 
 Digest = Callable[[str, bytes], str]
 
@@ -72,6 +72,7 @@ def normalize(
     code = _code(request.code, limits, changes, violations)
     stdin = _stdin(request.stdin, limits, violations)
     environment = _environment(request.env, stack.environment, host_environment, changes)
+    tools = tools_of(request.tools)
     _check_names(request)
     inputs = _inputs(request.inputs)
     files = tuple(_mounted(name, path, workdir) for name, path in sorted(request.files.items()))
@@ -90,7 +91,7 @@ def normalize(
         limits=limits,
         environment=environment,
         intents=_with_files(_intents(request.intents, workdir), files),
-        tools=dict(request.tools),
+        tools=tools,
         subject=request.subject,
         requirements=dict(request.requirements),
         metadata=dict(request.metadata),
@@ -266,12 +267,13 @@ def _environment(
 
 
 def _check_names(request: ExecutionRequest) -> None:
-    for kind, names in (("input", request.inputs), ("tool", request.tools)):
-        for name in names:
-            if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
-                raise InvalidRequest(f"the {kind} `{name}` has no name that code can use")
+    for name in request.inputs:
+        if not is_usable(name):
+            raise InvalidRequest(f"the input `{name}` has no name that code can use")
     if both := sorted(request.inputs.keys() & request.tools.keys()):
-        raise InvalidRequest(f"`{both[0]}` is both an input and a tool")
+        raise InvalidRequest(
+            f"`{both[0]}` is both an input and a tool", advice="give one of them another name"
+        )
 
 
 def _inputs(given: Mapping[str, Any]) -> str:

@@ -9,6 +9,8 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +19,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
-from licet import units
+from licet import toolkits, units
 from licet.contract import Control, Level
 from licet.errors import InvalidRequest
 
@@ -51,6 +53,37 @@ class Intent:
 
 
 RUN = Intent("run")
+
+MOST_BYTES = 1 << 20
+"""How many bytes the arguments of a call may have, and its result, where the tool says nothing else."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tool:
+    """A function of the embedding program that code may call as `name`.
+
+    `touches` says what `handler` itself reaches on the host, whoever calls it. `idempotent` says that a call
+    may be repeated whose outcome is not known. `timeout` is the most seconds that one call may take (None: as
+    long as the run), `most_bytes` the most that its arguments, and its result, may have in wire form.
+    `description` is told to whoever writes the code.
+    """
+
+    name: str
+    handler: Callable[..., Any]
+    touches: tuple[Intent, ...] = ()
+    idempotent: bool = False
+    timeout: float | None = None
+    most_bytes: int = MOST_BYTES
+    description: str = ""
+
+    @property
+    def is_async(self) -> bool:
+        """Whether a call gives an awaitable, so that code may await it."""
+        handler = self.handler
+        while isinstance(handler, functools.partial):
+            handler = handler.func
+        called = getattr(type(handler), "__call__", None)  # noqa: B004
+        return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(called)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +216,7 @@ class ExecutionRequest(_Frozen):
     the names given; each is a declared intent to read, so naming one narrows the request as a list does.
     `env` is recorded but not obeyed: the environment comes from policy alone. `learn` asks to go on,
     with no more opened, where policy says nothing of an intent, so that all of them are collected.
+    `tools` takes what `licet.toolkit` does; what code calls them by is the key.
     """
 
     code: str | bytes
@@ -192,7 +226,7 @@ class ExecutionRequest(_Frozen):
     limits: Limits = Field(default_factory=lambda: _NO_LIMITS)
     env: Mapping[str, str] = Field(default_factory=dict)
     intents: tuple[Intent, ...] | None = None
-    tools: Mapping[str, Callable[..., Any]] = Field(default_factory=dict)
+    tools: Annotated[Mapping[str, Any], BeforeValidator(toolkits.named)] = Field(default_factory=dict)
     files: Mapping[str, str] = Field(default_factory=dict)
     subject: Subject = Field(default_factory=lambda: _NOBODY)
     requirements: Mapping[Control, Level] = Field(default_factory=dict)
@@ -276,7 +310,7 @@ class NormalizedRequest:
     limits: Limits
     environment: Mapping[str, str]
     intents: tuple[Intent, ...] | None
-    tools: Mapping[str, Callable[..., Any]]
+    tools: Mapping[str, Tool]
     subject: Subject
     requirements: Mapping[Control, Level]
     metadata: Mapping[str, str]

@@ -26,6 +26,7 @@ from licet.policy.patterns import Effect
 from licet.policy.stack import PolicyStack
 from licet.prepare import Prepared
 from licet.request import FieldDigests
+from licet.result import CallOutcome
 from licet.surroundings import ByteStream, Clock, Randomness, RunSurroundings, Surroundings
 
 
@@ -36,7 +37,7 @@ class PastCall:
     tool: str
     digest: str
     effect: Effect
-    outcome: str
+    outcome: CallOutcome
     reply: Reply = field(repr=False)
 
 
@@ -62,7 +63,9 @@ class Past:
 class Recall(Protocol):
     """What answers the calls of a run in place of its tools."""
 
-    def answer(self, sequence: int, tool: str, arguments: str, decision: Decision) -> tuple[Reply, str]:
+    def answer(
+        self, sequence: int, tool: str, arguments: str, decision: Decision
+    ) -> tuple[Reply, CallOutcome]:
         """The reply to a call, and its outcome; `arguments` are JSON."""
         ...
 
@@ -127,7 +130,9 @@ class Rerun:
         """The same bytes as then, from where they came from."""
         return self._stream.take(count)
 
-    def answer(self, sequence: int, tool: str, arguments: str, decision: Decision) -> tuple[Reply, str]:
+    def answer(
+        self, sequence: int, tool: str, arguments: str, decision: Decision
+    ) -> tuple[Reply, CallOutcome]:
         """What the recorded call of this number was answered; ends the run if this is another call."""
         past = self.past.calls.get(sequence)
         why = self._difference(past, sequence, tool, arguments)

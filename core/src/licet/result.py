@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from licet import values
 from licet.backend import GuestError, Termination, Usage
@@ -53,15 +53,25 @@ class BackendUsed:
     isolation: str
 
 
+CallOutcome = Literal[
+    "returned", "raised", "withheld", "denied", "unknown tool", "timed_out", "unknown", "differs"
+]
+"""How a tool call ends; `withheld` is one that returned what can't enter the sandbox, `differs` one of a run
+that repeats another, and made another call there."""
+
+UNCERTAIN: frozenset[object] = frozenset({"timed_out", "unknown"})
+"""Outcomes of calls that may or may not have had their effect, or a part of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCallMade:
-    """One tool call of a run."""
+    """One tool call of a run; `duration` is seconds, until its answer or until nobody waited for one."""
 
     sequence: int
     tool: str
     call_digest: str
     decision: str
-    outcome: str
+    outcome: CallOutcome
     duration: float
 
 

@@ -96,6 +96,18 @@ class Rules:
         """As `vote`, for an act on a target, whoever wants it."""
         return self._answer(action, target)
 
+    def objection(self, intent: Intent) -> Vote | None:
+        """The most severe entry that denies or asks about any part of an intent; None if there is none.
+
+        What nobody allows is no objection: this is asked of acts of the host's own code, such as a tool's.
+        """
+        if (seal := self._seal_over(intent.action, intent.target)) is not None:
+            by = (By(LANGUAGE, 0, f"never grantable: {seal}"),)
+            return Vote("deny", by, f"`{seal}` belongs to licet itself and is never opened")
+        votes = [part.objection(intent.action, intent.target) for part in self._about[intent.action]]
+        found = [vote for vote in votes if vote is not None]
+        return _worst(found) if found else None
+
     def points(self, action: Action) -> frozenset[str]:
         """Every target at which an answer can change: what entries name or except, and what hosts share."""
         if action not in self._points:
@@ -206,6 +218,16 @@ class _Part(ABC):
             effect = max((entry.effect for entry in found), key=SEVERITY.__getitem__)
             self._votes[key] = self.stated(effect, [entry for entry in found if entry.effect == effect])
         return self._votes[key]
+
+    def objection(self, action: Action, target: str | None) -> Vote | None:
+        """What an entry says against any part of this; one that excepts all of it says nothing."""
+        entries = self.entries
+        near = entries.covering(action, target) if target is None else entries.touching(action, target)
+        found = [one for one in near if one.effect != "allow" and not (target and one.takes_out(target))]
+        if not found:
+            return None
+        effect = max((entry.effect for entry in found), key=SEVERITY.__getitem__)
+        return self.stated(effect, [entry for entry in found if entry.effect == effect])
 
     @abstractmethod
     def stated(self, effect: Effect, hits: list[Pattern]) -> Vote:

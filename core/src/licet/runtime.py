@@ -22,18 +22,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from licet import backend as backends
 from licet import bodies, conclude, keeping, paths, telemetry
 from licet import state as states
 from licet.backend import Backend, Outcome, Termination
 from licet.committing import Commits, to_the_end
 from licet.contract import Control
 from licet.digests import Digest, HostDigest, no_digest
-from licet.errors import AuditUnavailable, BackendError, LaunchFailed, UsageError
+from licet.errors import AuditUnavailable, UsageError
 from licet.evidence import Attestor
+from licet.executing import execute
 from licet.host import RunHost
 from licet.logbook import Gaps, Logbook
-from licet.output import bounded
 from licet.plan import ExecutionPlan
 from licet.plugins import Plugins
 from licet.policy import MANAGED, LivePolicy, PolicySource, PolicyStack
@@ -54,6 +53,7 @@ from licet.witness import TrailWitness
 
 if TYPE_CHECKING:
     from licet.probe import Report
+    from licet.type_checker import TypeFinding
 
 DEFAULT_POLICY = "licet:compute"
 _LARGE_CODE = 32 << 10  # bytes from which screening leaves the event loop
@@ -131,6 +131,22 @@ class Runtime:
         from licet.repair import decided  # no run needs it
 
         return decided(as_request(request, fields), self._prepare, self._digest, few=bool(self._deciders))
+
+    async def check_types(
+        self, request: ExecutionRequest | str | bytes, **fields: Any
+    ) -> tuple[TypeFinding, ...]:
+        """What a type checker objects to in the code, for the backend that would run it; nothing runs.
+
+        Raises:
+            InvalidRequest: the request can't be understood.
+            TypesUnchecked: no backend would run it, or that one has no type checker, or it gave up.
+            RuntimeClosed: the runtime was closed.
+        """
+        from licet.type_checking import check_types  # no run needs it
+
+        prepared = await asyncio.to_thread(self._prepare, as_request(request, fields), no_digest)
+        with self._running.one():
+            return await check_types(prepared, self._by_name)
 
     async def run(self, request: ExecutionRequest | str | bytes, **fields: Any) -> ExecutionResult:
         """Run code if policy lets it, and say how it went.
@@ -325,28 +341,11 @@ class Runtime:
         try:
             await trail.commit()
             with trail.inside(telemetry.ROOT):
-                outcome = await self._execute(plan, host)
+                outcome = await execute(self._by_name[plan.backend], plan, host)
         except asyncio.CancelledError:
             await asyncio.shield(self._finish(prepared, plan, host, Outcome(Termination.cancelled), trail))
             raise
         return await to_the_end(self._finish(prepared, plan, host, outcome, trail))
-
-    async def _execute(self, plan: ExecutionPlan, host: RunHost) -> Outcome:
-        try:
-            return await backends.execute(self._by_name[plan.backend], plan, host)
-        except AuditUnavailable as problem:  # a tool call could not be recorded
-            return Outcome(Termination.audit_unavailable, detail=problem.message)
-        except LaunchFailed as problem:
-            return Outcome(Termination.launch_failed, detail=str(problem))
-        except BackendError as problem:
-            return Outcome(Termination.backend_error, detail=str(problem))
-        except asyncio.CancelledError:
-            if (task := asyncio.current_task()) is None or task.cancelling():
-                raise
-            return Outcome(Termination.backend_error, detail=f"`{plan.backend}` cancelled itself")
-        except (Exception, SystemExit) as problem:  # a stranger's backend can fail in any way
-            detail = f"`{plan.backend}` failed: {type(problem).__name__}: {problem}"
-            return Outcome(Termination.backend_error, detail=bounded(detail, 1000))
 
     async def _finish(
         self, prepared: Prepared, plan: ExecutionPlan, host: RunHost, outcome: Outcome, trail: Trail

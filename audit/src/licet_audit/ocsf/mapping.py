@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from licet.record import Record
+from licet.result import UNCERTAIN
 from licet.telemetry.attributes import is_refuted
 from licet.telemetry.spans import FAULTS
 from licet.telemetry.values import at, objects, text
@@ -169,9 +170,8 @@ def _called(before: Record, record: Record, run: _Run, outcome: object) -> Event
     body = before.entry.body
     effect = str(body.get("effect"))
     tool = text(body.get("tool"))
-    status = {"returned": Status.success, None: Status.unknown}.get(
-        outcome if isinstance(outcome, str) else None, Status.failure
-    )
+    ended = None if outcome in UNCERTAIN or not isinstance(outcome, str) else outcome
+    status = {"returned": Status.success, None: Status.unknown}.get(ended, Status.failure)
     disposition = e.allowed() if effect == "allow" else e.blocked()
     return e.event(
         e.CALL,

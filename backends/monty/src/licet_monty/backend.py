@@ -21,6 +21,7 @@ from licet.errors import LaunchFailed
 from licet.plan import ExecutionPlan
 from licet.request import Action
 from licet.supervise.walls import Walls, look
+from licet.type_checker import TypeFinding
 from licet.writes import walking
 
 from licet_monty import binary as binaries
@@ -113,6 +114,22 @@ class MontyBackend:
             await sandbox.close()
             raise
         return sandbox
+
+    async def check_types(self, code: str, stubs: str) -> tuple[TypeFinding, ...]:
+        """What the type checker of Monty objects to in `code`, whose surroundings `stubs` declare.
+
+        Raises:
+            LaunchFailed: no worker could be started.
+            TypesUnchecked: the checker gave up.
+        """
+        from licet_monty.checker import check  # no run needs it
+
+        engine = self._running()
+        checking = engine.threads.call(lambda: check(engine.entrance, code, stubs))
+        try:
+            return await checking.result()
+        finally:
+            await asyncio.shield(checking.ended())  # its worker ends with it, and that soon
 
     async def close(self) -> None:
         """End every pool, worker and thread; a sandbox opened later starts anew."""

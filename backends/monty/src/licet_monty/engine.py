@@ -18,10 +18,10 @@ import weakref
 from typing import Protocol
 
 from licet.backend import Termination
+from licet.threads import Threads
 
 from licet_monty.bounds import Bounds
 from licet_monty.pool import Pool, Pools
-from licet_monty.threads import Threads
 from licet_monty.walls import Entrance
 from licet_monty.watchdog import Watchdog
 from licet_monty.worker import Worker
@@ -42,6 +42,7 @@ class Engine:
 
     def __init__(self, entrance: Entrance, workers: int | None = None) -> None:
         self.pid = os.getpid()
+        self.entrance = entrance
         self.pools = Pools(entrance, workers)
         self.threads = Threads("licet-monty")
         self.watchdog = Watchdog()

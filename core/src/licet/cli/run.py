@@ -120,9 +120,17 @@ def run(policy: str, as_json: bool, learn: bool, **given: Any) -> int:
 @_with_options
 @click.option("--state", metavar="DIR", help="The state directory whose log has the run.")
 @click.option("--all", "everything", is_flag=True, help="Every document, every rule and what each leaf said.")
+@click.option("--types", is_flag=True, help="Also what a type checker objects to in the code.")
 @click.pass_context
 def explain(
-    context: click.Context, /, policy: str, as_json: bool, state: str | None, everything: bool, **given: Any
+    context: click.Context,
+    /,
+    policy: str,
+    as_json: bool,
+    state: str | None,
+    everything: bool,
+    types: bool,
+    **given: Any,
 ) -> int:
     """Decide about FILE and choose a sandbox, without running it; or say how a run was decided.
 
@@ -130,10 +138,13 @@ def explain(
     for the smallest change of the request that passes. FILE may also be the id of a run, or its beginning:
     then its decision is shown as it was recorded.
 
+    With --types, the type checker of the sandbox that would run the code looks at it too. What it finds is
+    advice: it changes neither the decision nor the exit code.
+
     \b
     Exit codes: 0 allow · 2 usage or invalid policy · 3 deny · 4 ask · 5 no backend
     """
-    from licet.cli import cards, recorded
+    from licet.cli import cards, checking, recorded
     from licet.cli.terminal import put_json, show_card
     from licet.runtime import Runtime
 
@@ -141,17 +152,21 @@ def explain(
     if given["code"] is None and recorded.is_run(file):
         stated = context.get_parameter_source("policy") is not ParameterSource.DEFAULT
         named = policy if stated else None
+        if types:
+            raise UsageError("`--types` looks at code, and this is a run", advice="give the file of its code")
         return recorded.explain_run(file, named, state, as_json=as_json, everything=everything)
     if state is not None:
         raise UsageError("`--state` names the log of a run, and this is none", advice="give the id of a run")
     request = _request(**given)
     runtime = Runtime.from_policy(policy)
     explanation = runtime.decide(request)
+    checked = checking.checked(runtime, request) if types else None
     if as_json:
-        put_json(explanation.as_json())
+        put_json(explanation.as_json() | (checked.as_json() if checked else {}))
     else:
         card = cards.of_explanation(explanation, runtime.plugins.disabled, everything=everything)
-        show_card(card)
+        rows = checked.rows(everything=everything) if checked else ()
+        show_card(replace(card, rows=(*card.rows, *rows)))
     return explanation.exit_code
 
 

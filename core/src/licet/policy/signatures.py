@@ -12,6 +12,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import collections.abc
+import functools
 import inspect
 import types
 import typing
@@ -19,7 +20,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 
 from licet.errors import InvalidPolicy, Position
@@ -185,7 +185,22 @@ def of_callable(tool: Callable[..., Any]) -> Signature:
     )
 
 
+def annotations_of(tool: Callable[..., Any]) -> dict[str, Any]:
+    """What Python says of each parameter's type, and of `return`; what can't be had is left out."""
+    try:
+        found = inspect.signature(tool)
+    except Exception:
+        return {}
+    said = {one.name: one.annotation for one in found.parameters.values()}
+    said["return"] = found.return_annotation
+    hints = _hints(tool)
+    known = {name: hints.get(name, annotation) for name, annotation in said.items()}
+    return {name: one for name, one in known.items() if one is not inspect.Parameter.empty}
+
+
 def _hints(tool: Callable[..., Any]) -> dict[str, Any]:
+    while isinstance(tool, functools.partial):
+        tool = tool.func
     function = tool if inspect.isroutine(tool) else getattr(tool, "__call__", tool)  # noqa: B004
     try:
         return typing.get_type_hints(function)
@@ -297,7 +312,7 @@ def _skipped(declared: Sequence[str], positional: Sequence[str]) -> str | None:
     return None
 
 
-@lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=256)
 def as_taken(declared: Signature, python: Signature) -> Signature:
     """What a policy declares, by the ways in which Python lets each parameter be reached.
 

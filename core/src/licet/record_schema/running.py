@@ -36,6 +36,14 @@ class CallBefore(Decided):
     call_digest: str
     """Over the plan's digest, the sequence, the tool and its arguments, under the host's key."""
     verdict: Verdict
+    objections: list[Verdict] | None = None
+    """What was denied or asked about of that which the tool touches, and `run` where that ends the run."""
+    touches: list[str] | None = None
+    """What the tool itself reaches on the host, as its author says: actions and targets."""
+    idempotent: bool | None = None
+    """Whether its author says that a call may be repeated whose outcome is not known."""
+    argument_bytes: int | None = None
+    """Of the arguments in wire form."""
     took_ns: int | None = None
     """How long the decision took, in nanoseconds."""
 
@@ -47,7 +55,11 @@ class CallAfter(Part):
     """That of the call before."""
     tool: str
     outcome: str
-    """`returned`, `raised`, `denied` or `unknown tool`."""
+    """`returned`, `raised`, `denied` or `unknown tool`; `withheld` if it returned what can't enter the
+    sandbox; `timed_out` if it was stopped at its own time limit, `unknown` if nobody waited for its end: both
+    may have had an effect."""
+    result_bytes: int | None = None
+    """Of what it returned, in wire form."""
     error: str | None = None
     """The class of the exception that the code got; what it says is content and not recorded."""
     result_digest: str | None = None

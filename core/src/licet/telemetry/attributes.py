@@ -63,6 +63,10 @@ _CALL = {
     "call_digest": n.CALL_DIGEST,
     "outcome": n.CALL_OUTCOME,
     "result_digest": n.CALL_RESULT,
+    "touches": n.CALL_TOUCHES,
+    "idempotent": n.CALL_IDEMPOTENT,
+    "argument_bytes": n.CALL_ARGUMENT_SIZE,
+    "result_bytes": n.CALL_RESULT_SIZE,
 }
 _ACCESS = {"action": n.ACTION, "target": n.TARGET, "allowed": n.ALLOWED}
 _RESULT = {
@@ -139,6 +143,7 @@ def verdicts_of(body: Body) -> Iterator[Body]:
     yield from objects(body, "verdicts")
     if isinstance(one := body.get("verdict"), Mapping):
         yield one
+    yield from objects(body, "objections")
 
 
 def _probe(body: Body) -> Attributes:

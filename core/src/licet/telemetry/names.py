@@ -179,7 +179,15 @@ TOOL_TYPE = _attribute("gen_ai.tool.type", "string", "`function`")
 CALL_SEQUENCE = _attribute("licet.call.sequence", "int", "the number of the call in its run, from 1")
 CALL_DIGEST = _attribute("licet.call.digest", "string", "keyed digest of plan, sequence, tool and arguments")
 CALL_RESULT = _attribute("licet.call.result.digest", "string", "keyed digest of what it returned")
-CALL_OUTCOME = _attribute("licet.call.outcome", "string", "`returned`, `raised`, `denied` or `unknown tool`")
+CALL_TOUCHES = _attribute("licet.call.touches", "string[]", "what the tool itself reaches on the host")
+CALL_IDEMPOTENT = _attribute("licet.call.idempotent", "boolean", "whether a call may be repeated")
+CALL_ARGUMENT_SIZE = _attribute("licet.call.arguments.size", "int", "bytes of the arguments in wire form")
+CALL_RESULT_SIZE = _attribute("licet.call.result.size", "int", "bytes of the result in wire form")
+CALL_OUTCOME = _attribute(
+    "licet.call.outcome",
+    "string",
+    "`returned`, `raised`, `withheld`, `denied`, `timed_out`, `unknown` or `unknown tool`",
+)
 ACTION = _attribute("licet.access.action", "string", "`read`, `write` or `network`")
 TARGET = _attribute("licet.access.target", "string", "the path or HOST:PORT, at most 256 characters")
 ALLOWED = _attribute("licet.access.allowed", "boolean", "the answer")

@@ -25,6 +25,7 @@ __all__ = [
     "check_crossing",
     "decode",
     "encode",
+    "exactly",
     "from_json",
     "repr_bounded",
     "to_json",
@@ -108,3 +109,13 @@ def check_crossing(value: object, budget: Budget = DEFAULT) -> None:
         ValueError: some part can't cross; the message names the place, such as `orders[3].x`.
     """
     _encode.encode(value, budget.nodes, budget.depth, budget.bytes, repr_bounded, strict=True)
+
+
+def exactly(value: object, budget: Budget = DEFAULT) -> str:
+    """The wire form of a value that crosses exactly as it is, as ASCII JSON text.
+
+    Raises:
+        ValueError: as for `check_crossing`.
+    """
+    tree = _encode.encode(value, budget.nodes, budget.depth, budget.bytes, repr_bounded, strict=True)
+    return _encode.write(tree)

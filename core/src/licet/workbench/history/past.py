@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast, get_args
 
 from licet import values
 from licet.backend import GuestError, Reply
 from licet.policy.signatures import stand_in
 from licet.record import Record
 from licet.rerun import Past, PastCall
+from licet.result import CallOutcome
 from licet.workbench.history import bodies
 from licet.workbench.history.recorded import NotReplayable
 
@@ -148,7 +149,7 @@ def _calls(records: Sequence[Record], content: Content) -> dict[int, PastCall]:
             raise NotReplayable("its record can't be understood")
         if (end := ends.get(sequence)) is None:
             raise NotReplayable(f"what came of call {sequence}, of `{body.get('tool')}`, is not recorded")
-        outcome = _text(end.entry.body, "outcome")
+        outcome = _outcome(end)
         found[sequence] = PastCall(
             tool=_text(body, "tool"),
             digest=_text(body, "call_digest"),
@@ -159,7 +160,15 @@ def _calls(records: Sequence[Record], content: Content) -> dict[int, PastCall]:
     return found
 
 
-def _reply(began: Record, end: Record, outcome: str, content: Content) -> Reply:
+def _outcome(end: Record) -> CallOutcome:
+    said = end.entry.body.get("outcome")
+    for outcome in get_args(CallOutcome):
+        if outcome == said:
+            return cast("CallOutcome", outcome)
+    raise NotReplayable("its record can't be understood")
+
+
+def _reply(began: Record, end: Record, outcome: CallOutcome, content: Content) -> Reply:
     """What a call was answered, where that is kept."""
     number = end.entry.body.get("sequence")
     if "arguments" not in began.kept:

@@ -35,6 +35,7 @@ from licet.request import (
     ScreenReport,
     Source,
     Subject,
+    Tool,
     Violation,
 )
 from licet.screen import VIOLATIONS
@@ -53,12 +54,16 @@ class NotReplayable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One call of a tool, as it was decided; its arguments are in no record."""
+    """One call of a tool, as it was decided; its arguments are in no record.
+
+    `touches` is what the tool itself reaches, as it was recorded.
+    """
 
     tool: str
     effect: str
     at: str
     line: int | None
+    touches: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +164,9 @@ def _note(run: RecordedRun, kind: str, phase: str | None, time: str, body: Mappi
         verdict = body.get("verdict")
         line = bodies.line(verdict.get("line")) if isinstance(verdict, dict) else None
         tool, effect = bodies.text(body, "tool") or "", bodies.text(body, "effect") or ""
-        run.calls.append(RecordedCall(tool, effect, time, line))
+        touches = body.get("touches")
+        touched = tuple(map(str, touches)) if isinstance(touches, (list, tuple)) else ()
+        run.calls.append(RecordedCall(tool, effect, time, line, touched))
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +217,7 @@ def _request(body: Mapping[str, Any], decision: Mapping[str, Any], stack: Policy
         limits=limits,
         environment={},
         intents=None if declared is None else tuple(intent_of(text, "declared") for text in declared),
-        tools=dict.fromkeys(_names(body, "tools"), _unavailable),
+        tools={name: Tool(name, _unavailable) for name in _names(body, "tools")},
         subject=_subject(body),
         requirements={Control(c): Level(level) for c, level in _need(body, "requirements", dict).items()},
         metadata=_texts(_need(body, "metadata", dict)),

@@ -37,6 +37,7 @@ from licet.workbench.history.recorded import (
     RecordedAccess,
     RecordedCall,
     RecordedRun,
+    intent_of,
     restore,
 )
 
@@ -118,6 +119,7 @@ class Replayer:
         """
         try:
             at = datetime.fromisoformat(call.at)
+            touches = tuple(replace(intent_of(act, "declared"), when="call") for act in call.touches)
         except ValueError:
             raise NotReplayable("its record can't be understood") from None
         facts = replace(prepared.facts, at=at)
@@ -127,11 +129,10 @@ class Replayer:
             Hit(rule, Truth.unknown, ()) for rule in known.pending if rule.matches_tool(call.tool)
         )
         made = replace(facts, call=CallFacts(call.tool, {}))
-        return CallAgain(
-            decide_call(made, prepared.stack, call.line, Applied(known.hits)),
-            decide_call(made, prepared.stack, call.line, Applied((*known.hits, *open_ones))),
-            tuple(hit.rule.id for hit in open_ones),
-        )
+        least = decide_call(made, prepared.stack, call.line, Applied(known.hits), touches)
+        every = Applied((*known.hits, *open_ones))
+        most = decide_call(made, prepared.stack, call.line, every, touches)
+        return CallAgain(least, most, tuple(hit.rule.id for hit in open_ones))
 
     def shape(self, run: RecordedRun) -> bytes:
         """All of a record that can decide something here; equal for runs that are decided alike."""

@@ -1,0 +1,260 @@
+"""The tool calls of one run: each bound, decided as of now, recorded, performed, and recorded again.
+
+Rules this module keeps:
+
+- nothing has an effect before its decision is durable; what ended, or is not known to have ended, is
+  recorded, also when the run is cancelled while a tool works;
+- a call is counted whatever becomes of it; arguments, results and time are bounded for each;
+- a plain refusal is raised in the code, which may go on; a fatal one ends the run: the limit of calls is
+  spent, or a rule that came to apply while the code ran denies the run itself;
+- a result crosses as the tool returned it; of an exception, only its type and a message without places.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from licet import bodies, keeping, messages, telemetry, values
+from licet.backend import GuestError, Reply, Termination, ToolCall
+from licet.calling import signature_of
+from licet.conclude import why_denied
+from licet.decide import Decision, decide_call, tightened
+from licet.digests import Digest, of_call
+from licet.errors import AuditUnavailable
+from licet.performing import Performance, ToolExit
+from licet.plan import ExecutionPlan
+from licet.policy.facts import CallFacts
+from licet.policy.signatures import bind
+from licet.prepare import Deciders, Prepared
+from licet.request import Tool
+from licet.rerun import Recall
+from licet.result import CallOutcome, ToolCallMade
+from licet.stubs import shown_signature
+from licet.trail import Trail
+
+Scrub = Callable[[Any], Any]
+"""Gives back a message, or a value that crosses, without the secrets in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What a call comes to; `size` is that of its result in wire form."""
+
+    reply: Reply
+    outcome: CallOutcome
+    size: int | None = None
+
+
+class ToolCalls:
+    """Answers the calls of one run.
+
+    `scrub` takes secrets out of what goes back to the code. `recall` answers in place of the tools, which are
+    not called then. `before` is called ahead of each record.
+    """
+
+    def __init__(
+        self,
+        plan: ExecutionPlan,
+        prepared: Prepared,
+        trail: Trail,
+        digest: Digest,
+        deciders: Deciders | None = None,
+        *,
+        scrub: Scrub | None = None,
+        recall: Recall | None = None,
+        before: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.made: list[ToolCallMade] = []
+        self.why_ended: str | None = None
+        self._plan = plan
+        self._prepared = prepared
+        self._trail = trail
+        self._digest = digest
+        self._deciders = deciders
+        self._scrub = scrub
+        self._recall = recall
+        self._before = before
+        self._sequence = 0
+
+    async def call(self, call: ToolCall) -> Reply:
+        """Decide, record, perform and record one call.
+
+        Raises:
+            AuditUnavailable: it could not be recorded; nothing was performed, or its outcome is not recorded.
+        """
+        self._sequence += 1
+        sequence, name = self._sequence, call.name
+        allowed = self._plan.limits.tool_calls or 0
+        if sequence > allowed:
+            return self._fatal(Termination.tool_limit, f"the limit `tool_calls` is {allowed}")
+        tool = self._prepared.request.tools.get(name)
+        try:
+            arguments = self._arguments(call, tool)
+            began_ns = time.monotonic_ns()
+            decision = await self._decide(call, tool)
+        except ValueError as problem:
+            return _error("TypeError", str(problem))
+        took_ns = time.monotonic_ns() - began_ns
+        digest = of_call(self._digest, self._plan.plan_digest, sequence, name, arguments)
+        body = {"sequence": sequence, "tool": name, "call_digest": digest, **bodies.call(decision, tool)}
+        body |= {"argument_bytes": len(arguments), "took_ns": took_ns}
+        self._before()
+        self._trail.step("tool_call", body, phase="before", kept=keeping.of_call(self._prepared, arguments))
+        await self._trail.commit()
+        begun = _Begun(sequence, name, digest, decision, time.monotonic())
+        with self._trail.inside(f"{telemetry.CALL} {sequence}"):
+            if self._recall is not None:
+                answer = _Answer(*self._recall.answer(sequence, name, arguments, decision))
+            else:
+                answer = self._refusal(call, tool, decision) or await self._perform(begun, call, tool)
+        await self._ended(begun, answer)
+        return answer.reply
+
+    def _arguments(self, call: ToolCall, tool: Tool | None) -> str:
+        """The arguments of a call in wire form.
+
+        Raises:
+            ValueError: they can't cross, or are too large; the message says so to the code.
+        """
+        given = [list(call.args), dict(call.kwargs)]
+        try:
+            text = values.exactly(given)
+        except ValueError as problem:
+            raise ValueError(f"the arguments of `{call.name}` can't cross: {problem}") from None
+        if tool is not None and len(text) > tool.most_bytes:
+            raise ValueError(
+                f"the arguments of `{call.name}` have {len(text)} bytes, it takes at most {tool.most_bytes}"
+            )
+        return text
+
+    async def _decide(self, call: ToolCall, tool: Tool | None) -> Decision:
+        """Decide a call as of now.
+
+        Raises:
+            ValueError: its arguments don't fit the tool's signature, which the message shows.
+        """
+        request, stack = self._prepared.request, self._prepared.stack
+        signature = signature_of(call.name, stack, tool.handler if tool else None)
+        try:
+            args = bind(signature, call.args, call.kwargs) if signature else dict(call.kwargs)
+        except ValueError as problem:
+            shown = f"; it is `{shown_signature(tool, signature)}`" if tool else ""
+            raise ValueError(f"{call.name}() {problem}{shown}") from None
+        facts = replace(
+            self._prepared.facts, at=datetime.now(UTC), call=CallFacts(call.name, args, signature)
+        )
+        touches = tool.touches if tool is not None else ()
+        decision = decide_call(facts, stack, call.line, touches=touches)
+        if self._deciders is None:
+            return decision
+        return tightened(decision, await asyncio.to_thread(self._deciders, request, decision))
+
+    def _refusal(self, call: ToolCall, tool: Tool | None, decision: Decision) -> _Answer | None:
+        """What the code is told of a call that does not happen; None if it does."""
+        if decision.ends_run:
+            return _Answer(self._fatal(Termination.policy_denied, why_denied(decision)), "denied")
+        if decision.effect != "allow":
+            return _Answer(_error("PermissionError", why_denied(decision)), "denied")
+        if tool is None:
+            return _Answer(_error("NameError", f"name '{call.name}' is not defined"), "unknown tool")
+        return None
+
+    def _fatal(self, termination: Termination, why: str) -> Reply:
+        self.why_ended = self.why_ended or why
+        return Reply(fatal=termination)
+
+    async def _perform(self, begun: _Begun, call: ToolCall, tool: Tool | None) -> _Answer:
+        assert tool is not None
+        performance = Performance(tool, call)
+        try:
+            await performance.wait(self._patience(tool))
+        except asyncio.CancelledError:
+            await asyncio.shield(self._abandoned(begun, performance, tool))
+            raise
+        if performance.is_over:
+            return self._answer(performance, tool)
+        await performance.stop()
+        message = (
+            f"{tool.name}() gave no answer within {self._patience(tool):g} s, and may have had its effect"
+        )
+        return _Answer(_error("TimeoutError", message), "timed_out" if performance.is_gone else "unknown")
+
+    def _patience(self, tool: Tool) -> float | None:
+        """How long one call may take; what is left of the run's own time is its backend's to watch."""
+        bounds = [limit for limit in (tool.timeout, self._plan.limits.wall_time) if limit is not None]
+        return min(bounds, default=None)
+
+    async def _abandoned(self, begun: _Begun, performance: Performance, tool: Tool) -> None:
+        """Stop what the run no longer waits for, and record what is known of it."""
+        if performance.is_over:
+            answer = self._answer(performance, tool)
+        else:
+            await performance.stop()
+            answer = _Answer(Reply(), "unknown")
+        with contextlib.suppress(AuditUnavailable):  # then whoever opens the log next says the same
+            await self._ended(begun, answer)
+
+    def _answer(self, performance: Performance, tool: Tool) -> _Answer:
+        """What a tool that came to its end returned or raised, as the code gets it."""
+        try:
+            value = performance.result()
+        except ToolExit as problem:
+            return _Answer(_error(problem.kind, self._told(problem)), "raised")
+        except BaseException as problem:
+            return _Answer(_error(type(problem).__name__, self._told(problem)), "raised")
+        try:
+            if self._scrub is not None:
+                value = self._scrub(value)
+            size = len(values.exactly(value))
+        except ValueError as problem:
+            return _withheld(f"{tool.name}() returned what can't cross: {problem}")
+        if size > tool.most_bytes:
+            why = f"{tool.name}() returned {size} bytes, at most {tool.most_bytes} cross; ask it for less"
+            return replace(_withheld(why), size=size)
+        return _Answer(Reply(value=value), "returned", size)
+
+    def _told(self, problem: BaseException) -> str:
+        message = messages.told(problem, (self._plan.workdir,))
+        return str(self._scrub(message)) if self._scrub is not None else message
+
+    async def _ended(self, begun: _Begun, answer: _Answer) -> None:
+        duration = time.monotonic() - begun.at
+        effect = begun.decision.effect
+        self.made.append(
+            ToolCallMade(begun.sequence, begun.name, begun.digest, effect, answer.outcome, duration)
+        )
+        body: dict[str, Any] = {"sequence": begun.sequence, "tool": begun.name, "outcome": answer.outcome}
+        if answer.size is not None:
+            body["result_bytes"] = answer.size
+        if answer.reply.error is not None:
+            body["error"] = answer.reply.error.type
+        told = answer.outcome == "returned" or answer.reply.error is not None
+        kept = keeping.of_reply(self._prepared, answer.reply) if told else ()
+        self._before()
+        self._trail.step("tool_call", body, phase="after", kept=kept)
+        await self._trail.commit()
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A call whose `before` record is durable; `at` is on the monotonic clock."""
+
+    sequence: int
+    name: str
+    digest: str
+    decision: Decision
+    at: float
+
+
+def _error(kind: str, message: str) -> Reply:
+    return Reply(error=GuestError(kind, message))
+
+
+def _withheld(why: str) -> _Answer:
+    return _Answer(_error("ValueError", why), "withheld")
