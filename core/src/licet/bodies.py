@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from licet import keeping
 from licet.applying import Hit
 from licet.approval import Authorization
-from licet.backend import Descriptor, Outcome, Termination
+from licet.backend import Descriptor, Termination
 from licet.contract import Blocker
 from licet.decide import Decision, Verdict
 from licet.plain import Plain, plain, plain_body
@@ -28,7 +28,8 @@ from licet.policy import PolicyStack
 from licet.prepare import Prepared
 from licet.report import versions
 from licet.request import CodeNeeds, Limits, Subject
-from licet.result import Output, Protection
+from licet.result import Protection
+from licet.scrubbing import Clean, Finding
 from licet.select import Candidate, Chosen, Selection
 
 if TYPE_CHECKING:
@@ -249,19 +250,21 @@ def _opened(opened: Opened) -> Plain:
 
 
 def result(
-    outcome: Outcome,
+    clean: Clean,
     protection: Protection,
-    output: Output,
     digest: Callable[[str, bytes], str],
     *,
+    scrubbers: Sequence[str],
     tool_calls: int,
     accesses: int,
 ) -> dict[str, Any]:
     """How it ended, and what was seen of its protection: apart from what was claimed before it.
 
-    `took_ns` is how long the digests took, which are made after the code has ended.
+    `scrubbers` are those who looked at what is `clean` now. `took_ns` is how long the digests took, which
+    are made after the code has ended.
     """
     began_ns = time.monotonic_ns()
+    outcome, output = clean.outcome, clean.output
     error = outcome.error
     content = {"stdout": output.stdout, "stderr": output.stderr, "value": outcome.value_repr or ""}
     return {
@@ -280,6 +283,8 @@ def result(
         "configured": protection.configured,
         "observed": protection.observed,
         "unknown": protection.unknown,
+        "scrubbers": scrubbers,
+        "scrubbed": [_finding(one) for one in clean.findings],
         "tool_calls": tool_calls,
         "accesses": accesses,
         "took_ns": time.monotonic_ns() - began_ns,
@@ -289,6 +294,10 @@ def result(
 def refusal(termination: Termination, detail: str) -> dict[str, Any]:
     """A run that ended before anything ran."""
     return {"termination": termination, "success": False, "detail": detail, "executed": False}
+
+
+def _finding(one: Finding) -> dict[str, Any]:
+    return {"channel": one.channel, "kind": one.kind, "count": one.count, "reason": one.reason}
 
 
 def _shortfall(blocker: Blocker) -> str:

@@ -16,7 +16,8 @@ from licet.decide import Decision
 from licet.errors import AuditUnavailable
 from licet.plan import ExecutionPlan
 from licet.prepare import Prepared
-from licet.result import AuditPlace, BackendUsed, ExecutionResult, Output, Protection, ToolCallMade
+from licet.result import AuditPlace, BackendUsed, ExecutionResult, Protection, ToolCallMade
+from licet.scrubbing import Clean
 from licet.select import Chosen
 from licet.trail import Trail
 
@@ -53,13 +54,13 @@ def refused(
 def finished(
     prepared: Prepared,
     plan: ExecutionPlan,
-    outcome: Outcome,
+    clean: Clean,
     protection: Protection,
-    output: Output,
     tool_calls: Sequence[ToolCallMade],
     trail: Trail,
 ) -> ExecutionResult:
     """The result of a run that is recorded."""
+    outcome, output = clean.outcome, clean.output
     chosen = prepared.selection.chosen
     assert chosen is not None
     return ExecutionResult(
@@ -88,6 +89,7 @@ def finished(
         unrecorded=trail.lost.message if trail.lost else None,
         protection=protection,
         detail=outcome.detail,
+        scrubbed=clean.findings,
     )
 
 

@@ -25,7 +25,7 @@ from licet.calling import signature_of
 from licet.conclude import why_denied
 from licet.decide import Decision, decide_call, tightened
 from licet.hosts import Endpoint, canonical_host
-from licet.output import BoundedSink
+from licet.output import BoundedSink, Kept
 from licet.paths import PATH_MAX
 from licet.plan import ExecutionPlan
 from licet.policy import PolicyDocument
@@ -34,7 +34,7 @@ from licet.policy.patterns import denies_address
 from licet.policy.rule import Rule
 from licet.policy.signatures import bind
 from licet.prepare import Deciders, Prepared
-from licet.result import Output, ToolCallMade
+from licet.result import ToolCallMade
 from licet.trail import Trail
 
 Digest = Callable[[str, bytes], str]
@@ -75,19 +75,9 @@ class RunHost:
             (self._stdout if stream == "stdout" else self._stderr).write(data)
             return self._output_left >= 0
 
-    def output(self) -> Output:
-        """What was written so far."""
-        out, err = self._stdout, self._stderr
-        return Output(
-            stdout=out.text(),
-            stderr=err.text(),
-            stdout_truncated=out.truncated,
-            stderr_truncated=err.truncated,
-            stdout_bytes=out.total,
-            stderr_bytes=err.total,
-            stdout_kept=out.kept(),
-            stderr_kept=err.kept(),
-        )
+    def written(self) -> tuple[Kept, Kept]:
+        """What is kept of standard output and error so far, uncleaned."""
+        return self._stdout.pieces(), self._stderr.pieces()
 
     async def access(self, access: Access) -> bool:
         """Say whether the plan opens a file access, and record the answer."""

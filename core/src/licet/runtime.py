@@ -47,6 +47,7 @@ from licet.report import Explanation
 from licet.request import ExecutionRequest, as_request
 from licet.result import ExecutionResult
 from licet.running import Running, all_done
+from licet.scrubbing import Leavings, cleaned
 from licet.select import Chosen, Offer
 from licet.settings import Settings, directory_of, settings_beside, under_administrator
 from licet.trail import Trail
@@ -341,20 +342,20 @@ class Runtime:
         self, prepared: Prepared, plan: ExecutionPlan, host: RunHost, outcome: Outcome, trail: Trail
     ) -> ExecutionResult:
         """Record how it ended, and say so."""
-        output, calls = host.output(), host.tool_calls
+        clean = await cleaned(Leavings(outcome, *host.written()), self.plugins.find, plan.environment)
         chosen = prepared.selection.chosen
         assert chosen is not None
-        protection = conclude.protected(outcome, chosen)
-        body = bodies.result(
-            outcome, protection, output, self._digest, tool_calls=len(calls), accesses=host.accesses
-        )
-        trail.step("result", body, phase="after", kept=keeping.of_result(prepared, outcome, output))
+        protection = conclude.protected(clean.outcome, chosen)
+        counts = {"tool_calls": len(host.tool_calls), "accesses": host.accesses}
+        body = bodies.result(clean, protection, self._digest, scrubbers=self.plugins.scrubbers, **counts)
+        kept = keeping.of_result(prepared, clean.outcome, clean.output)
+        trail.step("result", body, phase="after", kept=kept)
         unrecorded: AuditUnavailable | None = None
         try:
             await trail.commit()
         except AuditUnavailable as problem:
             unrecorded = problem
-        result = conclude.finished(prepared, plan, outcome, protection, output, calls, trail)
+        result = conclude.finished(prepared, plan, clean, protection, host.tool_calls, trail)
         return conclude.unrecorded(result, unrecorded) if unrecorded else result
 
     @asynccontextmanager

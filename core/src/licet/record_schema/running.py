@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from licet.record_schema.parts import Decided, Hash, Levels, Opened, Part, Verdict
 
 
@@ -79,6 +81,18 @@ class Usage(Part):
     """Bytes, to files."""
 
 
+class Scrubbed(Part):
+    """Secrets of one kind that were taken out of one channel."""
+
+    channel: Literal["stdout", "stderr", "value", "error", "detail"]
+    """Which way they would have left the run."""
+    kind: str
+    """What they are, such as `github_token`; `withheld` for a text that a scrubber could not look through."""
+    count: int
+    reason: str | None
+    """Why a text was withheld; null otherwise."""
+
+
 class Result(Part):
     """How a run that was executed ended."""
 
@@ -95,13 +109,17 @@ class Result(Part):
     stdout_truncated: bool
     stderr_truncated: bool
     digests: dict[str, Hash]
-    """HMAC-SHA256 of output and value under the host's key."""
+    """HMAC-SHA256 of output and value under the host's key, without the secrets that were taken out."""
     configured: dict[str, str]
     """What was set for this run, by control."""
     observed: dict[str, str]
     """What was read back of it, by control."""
     unknown: list[str]
     """Required controls of which nothing was seen in this run."""
+    scrubbers: list[str] = Field(default_factory=list)
+    """The plugins that looked for secrets in what the run left; empty where there was none."""
+    scrubbed: list[Scrubbed] = Field(default_factory=list)
+    """What was taken out before anything of it was shown, recorded or kept; never the secret itself."""
     tool_calls: int
     accesses: int
     took_ns: int | None = None
