@@ -12,9 +12,13 @@ import re
 
 _WORDS = (
     "passw", "passphrase", "pwd", "secret", "token", "credential", "private", "authorization", "bearer",
-    "apikey", "api_key", "api-key", "accesskey", "access_key", "access-key", "xox", "xapp",
+    "apikey", "api_key", "api-key", "accesskey", "access_key", "access-key",
+    "authkey", "auth_key", "auth-key", "accountkey", "account_key", "account-key",
+    "signingkey", "signing_key", "signing-key", "xox", "xapp", "akia", "abia", "acca",
+    "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat", "sk-ant-",
+    "sk_live_", "sk_test_", "rk_live_", "rk_test_",
 )  # fmt: skip
-"""Names and beginnings by which short secrets are known."""
+"""Names and beginnings by which secrets are known that are short, or may be all of one case."""
 
 _RUN = re.compile(r"(?<![\w+/=\-])(?=[\w+/=\-]*(?:\d|[a-z][A-Z]))[\w+/=\-]{14,}", re.ASCII)
 """Fourteen characters of a key in a row, with a digit or mixed case; each run is looked at once."""
@@ -25,6 +29,6 @@ def plain(text: str) -> bool:
     if len(text) < 8:
         return True
     lower = text.lower()
-    if any(word in lower for word in _WORDS) or ("://" in lower and "@" in lower):
+    if any(word in lower for word in _WORDS) or ("://" in lower and "@" in lower) or "ASIA" in text:
         return False
     return _RUN.search(text) is None
