@@ -1,4 +1,4 @@
-"""Scrubbing: what is found goes from every channel, whole, and what could not be looked through is withheld."""
+"""Scrubbing: what is found goes from every channel, whole; what could not be looked through is withheld."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from licet import values
 from licet.backend import GuestError, Outcome, Termination
@@ -39,7 +39,6 @@ def said(cleaned: Clean) -> str:
 
 
 def test_a_text_loses_its_secrets_and_says_how_many() -> None:
-    assert scrub(f"a {SECRET} b {SECRET}", "stdout", find) == scrub(f"a {SECRET} b {SECRET}", "stdout", find)
     done = scrub(f"a {SECRET} b {SECRET}", "stdout", find)
     assert (done.text, done.findings) == (f"a {MARK} b {MARK}", (Finding("stdout", "key", 2),))
     assert scrub("harmless", "stdout", find).findings == ()
@@ -167,6 +166,7 @@ def test_a_repr_that_was_cut_loses_its_last_word() -> None:
     assert clean(left(value=1, value_repr="'K3Y…"), find).outcome.value_repr == "'K3Y…"  # nobody cut that
 
 
+@settings(deadline=None)
 @given(
     before=st.integers(0, 3000),
     after=st.integers(0, 3000),
@@ -186,9 +186,11 @@ def test_no_part_of_a_secret_survives_at_a_cut(
     leavings = Leavings(Outcome(Termination.exited, 0), sink.pieces(), BoundedSink(0).pieces())
     cleaned = clean(leavings, find)
     assert not any(SECRET[i : i + 4] in said(cleaned) for i in range(len(SECRET) - 3))
-    assert len(cleaned.output.stdout_kept[0] + cleaned.output.stdout_kept[1]) <= limit + 2 * len(MARK)
+    shown = cleaned.output.stdout.replace(MARK, "")
+    assert len(re.sub(r"\n?… \d+ bytes left out …\n", "", shown)) <= limit
 
 
+@settings(deadline=None)
 @given(data=st.binary(max_size=4000), limit=st.integers(0, 300))
 def test_a_cut_changes_nothing_where_there_is_no_secret(data: bytes, limit: int) -> None:
     sink = BoundedSink(limit)
@@ -207,10 +209,8 @@ def test_a_secret_as_long_as_the_margin_is_seen_whole() -> None:
     assert len(secret) <= MARGIN
     leavings = left(b"x" * 499 + secret + b"y" * 30_000, limit=1000)
     assert b"q" in leavings.stdout.head
-    assert (
-        clean(leavings, long).output.stdout
-        == f"{'x' * 499}{'[redacted: key]'}\n… 37501 bytes left out …\n" + "y" * 500
-    )
+    shown = clean(leavings, long).output.stdout
+    assert shown == f"{'x' * 499}{MARK}\n… 37501 bytes left out …\n{'y' * 500}"
 
 
 @pytest.mark.parametrize(
