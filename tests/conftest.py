@@ -29,7 +29,7 @@ def receipts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def compiled_rules(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the detector of secrets keeps its compiled rules, so that they are compiled once for all tests."""
+    """Where the detector of secrets keeps its compiled rules: they are compiled once for all tests."""
     return tmp_path_factory.mktemp("rules")
 
 

@@ -207,10 +207,10 @@ def test_a_secret_as_long_as_the_margin_is_seen_whole() -> None:
 
     secret = b"<" + b"q" * 8000 + b">"
     assert len(secret) <= MARGIN
-    leavings = left(b"x" * 499 + secret + b"y" * 30_000, limit=1000)
+    leavings = left(b"x" * 490 + secret + b"y" * 30_000, limit=1000)
     assert b"q" in leavings.stdout.head
     shown = clean(leavings, long).output.stdout
-    assert shown == f"{'x' * 499}{MARK}\n… 37501 bytes left out …\n{'y' * 500}"
+    assert shown == f"{'x' * 490}{MARK}\n… 37492 bytes left out …\n{'y' * 500}"
 
 
 @pytest.mark.parametrize(

@@ -47,5 +47,5 @@ def without(text: str, found: Sequence[Secret]) -> str:
 def as_read(text: str) -> str:
     """`text`, as long as it was, without what would hide a key: escapes of a repr or of JSON, and NULs."""
     if "\0" in text:
-        text = text.replace("\0", "\x01")
+        text = text.replace("\0", " ")
     return _ESCAPED.sub(lambda match: _AS_READ[match[0]], text) if "\\" in text else text

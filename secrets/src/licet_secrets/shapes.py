@@ -63,7 +63,7 @@ _ASSIGNED = re.compile(
 """A name that says what is assigned to it, in lower case, up to the value."""
 _QUOTED = re.compile(r"[\"'`](?![<$%{\[(*])([^\s\"'`]{4,256})")
 _BARE = re.compile(r"(?![<$%{\[(*])([^\s\"'`<>$%{}()\[\],;]{8,256})")
-_MIXED = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])")
+_MIXED = re.compile(r"(?=[^0-9]*+[0-9])(?=[^A-Za-z]*+[A-Za-z])")
 
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -109,6 +109,7 @@ def _assigned(text: str, lower: str) -> Iterator[Secret]:
 def _private_keys(text: str) -> Iterator[Secret]:
     """Whole keys, and what is left of those whose beginning or end was cut off."""
     ends = [match.end() for match in _END.finditer(text)]
+    whole: set[int] = set()
     done = 0
     for match in _BEGIN.finditer(text):
         if match.start() < done:
@@ -121,9 +122,11 @@ def _private_keys(text: str) -> Iterator[Secret]:
             end = run.end() if run else match.end()
         if following < len(ends) or end > match.end():
             yield Secret("private_key", match.start(), end)
+            whole.add(end)
             done = end
     before = 0
     for match in _END.finditer(text):
-        start = before + len(text[before : match.start()].rstrip(_MATERIAL))
-        yield Secret("private_key", start, match.end())
+        if match.end() not in whole:
+            start = before + len(text[before : match.start()].rstrip(_MATERIAL))
+            yield Secret("private_key", start, match.end())
         before = match.end()

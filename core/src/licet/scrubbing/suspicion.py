@@ -20,8 +20,10 @@ _WORDS = (
 )  # fmt: skip
 """Names and beginnings by which secrets are known that are short, or may be all of one case."""
 
-_RUN = re.compile(r"(?<![\w+/=\-])(?=[\w+/=\-]*(?:\d|[a-z][A-Z]))[\w+/=\-]{14,}", re.ASCII)
-"""Fourteen characters of a key in a row, with a digit or mixed case; each run is looked at once."""
+_RUN = re.compile(
+    r"(?<![\w+/=\-])(?=[\w+/=\-]*[A-Za-z])(?=[\w+/=\-]*(?:\d|[a-z][A-Z]))[\w+/=\-]{14,}", re.ASCII
+)
+"""Fourteen characters of a key in a row, letters of both cases or with a digit; each run is read once."""
 
 
 def plain(text: str) -> bool:
