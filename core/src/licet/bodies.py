@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from licet import keeping
 from licet.applying import Hit
 from licet.approval import Authorization
-from licet.backend import Descriptor, Outcome, Termination
+from licet.backend import Descriptor, Termination
 from licet.calling import of_python
 from licet.contract import Blocker
 from licet.decide import Decision, Verdict
@@ -30,7 +30,8 @@ from licet.policy import PolicyStack
 from licet.prepare import Prepared
 from licet.report import versions
 from licet.request import CodeNeeds, Limits, NormalizedRequest, Subject, Tool
-from licet.result import Output, Protection
+from licet.result import Protection
+from licet.scrubbing import Clean, Finding
 from licet.select import Candidate, Chosen, Selection
 from licet.writes.settling import Recovered
 from licet.writes.staged import Change, Written
@@ -304,21 +305,23 @@ def recovered(one: Recovered) -> dict[str, Any]:
 
 
 def result(
-    outcome: Outcome,
+    clean: Clean,
     protection: Protection,
-    output: Output,
     written: Written,
     digest: Digest,
     *,
+    scrubbers: Sequence[str],
     tool_calls: int,
     accesses: int,
     surroundings: Mapping[str, int],
 ) -> dict[str, Any]:
     """How it ended, and what was seen of its protection: apart from what was claimed before it.
 
-    `took_ns` is how long the digests took, which are made after the code has ended.
+    `scrubbers` are those who looked at what is `clean` now. `took_ns` is how long the digests took, which
+    are made after the code has ended.
     """
     began_ns = time.monotonic_ns()
+    outcome, output = clean.outcome, clean.output
     error = outcome.error
     content = contents(output.stdout, output.stderr, outcome.value_repr)
     return {
@@ -337,6 +340,8 @@ def result(
         "configured": protection.configured,
         "observed": protection.observed,
         "unknown": protection.unknown,
+        "scrubbers": scrubbers,
+        "scrubbed": [finding(one) for one in clean.findings],
         "tool_calls": tool_calls,
         "accesses": accesses,
         "surroundings": surroundings,
@@ -357,6 +362,11 @@ def digests_of(content: Mapping[str, str], digest: Digest) -> dict[str, str]:
 def refusal(termination: Termination, detail: str) -> dict[str, Any]:
     """A run that ended before anything ran."""
     return {"termination": termination, "success": False, "detail": detail, "executed": False}
+
+
+def finding(one: Finding) -> dict[str, Any]:
+    """What was taken out of one channel; never the secret."""
+    return {"channel": one.channel, "kind": one.kind, "count": one.count, "reason": one.reason}
 
 
 def _shortfall(blocker: Blocker) -> str:

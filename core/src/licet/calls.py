@@ -35,27 +35,29 @@ from licet.prepare import Deciders, Prepared
 from licet.request import Tool
 from licet.rerun import Recall
 from licet.result import CallOutcome, ToolCallMade
+from licet.scrubbing import Finding, Scrubbed
 from licet.stubs import shown_signature
 from licet.trail import Trail
 
-Scrub = Callable[[Any], Any]
-"""Gives back a message, or a value that crosses, without the secrets in it."""
+Scrub = Callable[[str], Scrubbed]
+"""Takes the secrets out of a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a call comes to; `size` is that of its result in wire form."""
+    """What a call comes to; `size` is that of its result in wire form, `findings` were taken out of it."""
 
     reply: Reply
     outcome: CallOutcome
     size: int | None = None
+    findings: tuple[Finding, ...] = ()
 
 
 class ToolCalls:
     """Answers the calls of one run.
 
-    `scrub` takes secrets out of what goes back to the code. `recall` answers in place of the tools, which are
-    not called then. `before` is called ahead of each record.
+    `scrub` takes secrets out of what exceptions tell the code. `recall` answers in place of the tools, which
+    are not called then. `before` is called ahead of each record.
     """
 
     def __init__(
@@ -66,7 +68,7 @@ class ToolCalls:
         digest: Digest,
         deciders: Deciders | None = None,
         *,
-        scrub: Scrub | None = None,
+        scrub: Scrub = Scrubbed,
         recall: Recall | None = None,
         before: Callable[[], None] = lambda: None,
     ) -> None:
@@ -205,12 +207,10 @@ class ToolCalls:
         try:
             value = performance.result()
         except ToolExit as problem:
-            return _Answer(_error(problem.kind, self._told(problem)), "raised")
+            return self._raised(problem.kind, problem)
         except BaseException as problem:
-            return _Answer(_error(type(problem).__name__, self._told(problem)), "raised")
+            return self._raised(type(problem).__name__, problem)
         try:
-            if self._scrub is not None:
-                value = self._scrub(value)
             size = len(values.exactly(value))
         except ValueError as problem:
             return _withheld(f"{tool.name}() returned what can't cross: {problem}")
@@ -219,9 +219,9 @@ class ToolCalls:
             return replace(_withheld(why), size=size)
         return _Answer(Reply(value=value), "returned", size)
 
-    def _told(self, problem: BaseException) -> str:
-        message = messages.told(problem, (self._plan.workdir,))
-        return str(self._scrub(message)) if self._scrub is not None else message
+    def _raised(self, kind: str, problem: BaseException) -> _Answer:
+        clean = self._scrub(messages.told(problem, (self._plan.workdir,)))
+        return _Answer(_error(kind, clean.text), "raised", findings=clean.findings)
 
     async def _ended(self, begun: _Begun, answer: _Answer) -> None:
         duration = time.monotonic() - begun.at
@@ -234,6 +234,8 @@ class ToolCalls:
             body["result_bytes"] = answer.size
         if answer.reply.error is not None:
             body["error"] = answer.reply.error.type
+        if answer.findings:
+            body["scrubbed"] = [bodies.finding(one) for one in answer.findings]
         told = answer.outcome == "returned" or answer.reply.error is not None
         kept = keeping.of_reply(self._prepared, answer.reply) if told else ()
         self._before()

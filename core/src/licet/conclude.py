@@ -18,7 +18,8 @@ from licet.decide import Decision
 from licet.errors import AuditUnavailable
 from licet.plan import ExecutionPlan
 from licet.prepare import Prepared
-from licet.result import AuditPlace, BackendUsed, ExecutionResult, Output, Protection, ToolCallMade
+from licet.result import AuditPlace, BackendUsed, ExecutionResult, Protection, ToolCallMade
+from licet.scrubbing import Clean
 from licet.select import Chosen
 from licet.trail import Trail
 from licet.writes.staged import Written
@@ -56,14 +57,14 @@ def refused(
 def finished(
     prepared: Prepared,
     plan: ExecutionPlan,
-    outcome: Outcome,
+    clean: Clean,
     protection: Protection,
-    output: Output,
     tool_calls: Sequence[ToolCallMade],
     written: Written,
     trail: Trail,
 ) -> ExecutionResult:
     """The result of a run that is recorded."""
+    outcome, output = clean.outcome, clean.output
     chosen = prepared.selection.chosen
     assert chosen is not None
     return ExecutionResult(
@@ -94,6 +95,7 @@ def finished(
         protection=protection,
         detail=written.refused or outcome.detail,
         advice=_REFUSED_WRITES if written.refused else None,
+        scrubbed=clean.findings,
     )
 
 

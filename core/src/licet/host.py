@@ -12,15 +12,14 @@ Rules this module keeps:
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from licet import connecting
 from licet.backend import Access, Reply, Target, ToolCall
 from licet.calls import Scrub, ToolCalls
 from licet.digests import Digest
 from licet.hosts import Endpoint, canonical_host
-from licet.output import BoundedSink, bounded
+from licet.output import BoundedSink, Kept, bounded
 from licet.paths import PATH_MAX
 from licet.plan import ExecutionPlan
 from licet.policy import PolicyDocument
@@ -28,7 +27,8 @@ from licet.policy.patterns import denies_address
 from licet.policy.rule import Rule
 from licet.prepare import Deciders, Prepared
 from licet.rerun import Recall
-from licet.result import Output, ToolCallMade
+from licet.result import ToolCallMade
+from licet.scrubbing import Scrubbed
 from licet.surroundings import Readings, RealSurroundings, Surroundings
 from licet.trail import Trail
 
@@ -45,7 +45,7 @@ class RunHost:
     """The host of one run; `surroundings` are what its code sees of the world.
 
     `recall` answers its calls in place of its tools, which are not called then.
-    `scrub` takes secrets out of what tools return and raise.
+    `scrub` takes secrets out of what tools raise.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class RunHost:
         deciders: Deciders | None = None,
         surroundings: Surroundings | None = None,
         recall: Recall | None = None,
-        scrub: Scrub | None = None,
+        scrub: Scrub = Scrubbed,
     ) -> None:
         limits = plan.limits
         self._stdout = BoundedSink(limits.stdout or 0)
@@ -94,13 +94,17 @@ class RunHost:
             self._random_bytes += count
         return self._surroundings.random_bytes(count)
 
-    def seen(self) -> Mapping[str, int]:
-        """How much the code saw of the world; what it read of its clock is in the trail then."""
+    def counts(self) -> dict[str, Any]:
+        """How much the code asked for, at its end; what it read of its clock is in the trail then."""
         self._note_readings()
         return {
-            "clock_readings": self._readings.total,
-            "clock_unrecorded": self._readings.unrecorded,
-            "random_bytes": self._random_bytes,
+            "tool_calls": len(self.tool_calls),
+            "accesses": self.accesses,
+            "surroundings": {
+                "clock_readings": self._readings.total,
+                "clock_unrecorded": self._readings.unrecorded,
+                "random_bytes": self._random_bytes,
+            },
         }
 
     def _note_readings(self) -> None:
@@ -109,19 +113,9 @@ class RunHost:
             body = {"action": "clock", "target": read.asked, "allowed": True, "readings": read.times}
             self._trail.step("access", body)
 
-    def output(self) -> Output:
-        """What was written so far."""
-        out, err = self._stdout, self._stderr
-        return Output(
-            stdout=out.text(),
-            stderr=err.text(),
-            stdout_truncated=out.truncated,
-            stderr_truncated=err.truncated,
-            stdout_bytes=out.total,
-            stderr_bytes=err.total,
-            stdout_kept=out.kept(),
-            stderr_kept=err.kept(),
-        )
+    def written(self) -> tuple[Kept, Kept]:
+        """What is kept of standard output and error so far, uncleaned."""
+        return self._stdout.pieces(), self._stderr.pieces()
 
     async def access(self, access: Access) -> bool:
         """Say whether the plan opens a file access, and record the answer."""

@@ -18,6 +18,7 @@ import time
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -45,6 +46,7 @@ from licet.request import ExecutionRequest, as_request
 from licet.rerun import Past, Rerun, surroundings
 from licet.result import ExecutionResult
 from licet.running import Running, all_done
+from licet.scrubbing import Leavings, cleaned, message
 from licet.select import Offer
 from licet.settings import Settings, directory_of, settings_beside, under_administrator
 from licet.trail import Trail
@@ -336,7 +338,8 @@ class Runtime:
         assert chosen is not None
         plan = plan_of(prepared, chosen, trail.run_id)
         seen = again or surroundings(self._digest, prepared.stack, plan, prepared.facts.at.timestamp())
-        host = RunHost(plan, prepared, trail, self._digest, self._deciders, seen, again)
+        told = partial(message, find=self.plugins.find, environment=plan.environment)
+        host = RunHost(plan, prepared, trail, self._digest, self._deciders, seen, again, told)
         trail.step("execution", bodies.execution(plan, chosen), phase="before")
         try:
             await trail.commit()
@@ -352,27 +355,20 @@ class Runtime:
     ) -> ExecutionResult:
         """Commit what it wrote, record how it ended, and say so."""
         written = await self._commits.settle(plan, outcome, trail, self._digest)
-        output, calls = host.output(), host.tool_calls
+        clean = await cleaned(Leavings(outcome, *host.written()), self.plugins.find, plan.environment)
         chosen = prepared.selection.chosen
         assert chosen is not None
-        protection = conclude.protected(outcome, chosen)
-        body = bodies.result(
-            outcome,
-            protection,
-            output,
-            written,
-            self._digest,
-            tool_calls=len(calls),
-            accesses=host.accesses,
-            surroundings=host.seen(),
-        )
-        trail.step("result", body, phase="after", kept=keeping.of_result(prepared, outcome, output))
+        protection = conclude.protected(clean.outcome, chosen)
+        said = {"scrubbers": self.plugins.scrubbers, **host.counts()}
+        body = bodies.result(clean, protection, written, self._digest, **said)
+        kept = keeping.of_result(prepared, clean.outcome, clean.output)
+        trail.step("result", body, phase="after", kept=kept)
         unrecorded: AuditUnavailable | None = None
         try:
             await trail.commit()
         except AuditUnavailable as problem:
             unrecorded = problem
-        result = conclude.finished(prepared, plan, outcome, protection, output, calls, written, trail)
+        result = conclude.finished(prepared, plan, clean, protection, host.tool_calls, written, trail)
         return conclude.unrecorded(result, unrecorded) if unrecorded else result
 
     @asynccontextmanager

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from licet import units
 from licet.backend import Termination
-from licet.cli import advising, because, places, refusals
+from licet.cli import advising, because, places, refusals, scrubbed
 from licet.cli.nearby import near, nearby
 from licet.cli.terminal import Card, Tone
 from licet.contract import Evidence
@@ -59,7 +59,8 @@ def of_result(result: ExecutionResult, state: Path, disabled: Sequence[str] = ()
     refuted = _refuted(result.decision) if result.decision else ()
     body = _refusal(result, disabled) if _is_refusal(result) else _body(result)
     stale = _stale(result.decision) if result.decision else ()
-    rows = (*body, *refuted, *_rehearsed(result), *stale, *_trail(result), *_more(result, state))
+    taken = scrubbed.rows(result.scrubbed)
+    rows = (*body, *taken, *refuted, *_rehearsed(result), *stale, *_trail(result), *_more(result, state))
     if result.success:
         return Card("good", "ran", f"{note} · {result.decision.policy}" if result.decision else note, rows)
     if result.termination is Termination.exited:

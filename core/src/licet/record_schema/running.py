@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from licet.record_schema.parts import Decided, Hash, Levels, Opened, Part, Verdict
 
 
@@ -48,6 +50,18 @@ class CallBefore(Decided):
     """How long the decision took, in nanoseconds."""
 
 
+class Scrubbed(Part):
+    """Secrets of one kind that were taken out of one channel."""
+
+    channel: Literal["stdout", "stderr", "value", "error", "detail"]
+    """Which way they would have left the run."""
+    kind: str
+    """What they are, such as `github_token`; `withheld` for a text that a scrubber could not look through."""
+    count: int
+    reason: str | None
+    """Why a text was withheld; null otherwise."""
+
+
 class CallAfter(Part):
     """How a call ended."""
 
@@ -60,6 +74,8 @@ class CallAfter(Part):
     may have had an effect."""
     result_bytes: int | None = None
     """Of what it returned, in wire form."""
+    scrubbed: list[Scrubbed] = Field(default_factory=list)
+    """What was taken out of the message of its exception."""
     error: str | None = None
     """The class of the exception that the code got; what it says is content and not recorded."""
     result_digest: str | None = None
@@ -147,13 +163,17 @@ class Result(Part):
     stdout_truncated: bool
     stderr_truncated: bool
     digests: dict[str, Hash]
-    """HMAC-SHA256 of output and value under the host's key."""
+    """HMAC-SHA256 of output and value under the host's key, without the secrets that were taken out."""
     configured: dict[str, str]
     """What was set for this run, by control."""
     observed: dict[str, str]
     """What was read back of it, by control."""
     unknown: list[str]
     """Required controls of which nothing was seen in this run."""
+    scrubbers: list[str] = Field(default_factory=list)
+    """The plugins that looked for secrets in what the run left; empty where there was none."""
+    scrubbed: list[Scrubbed] = Field(default_factory=list)
+    """What was taken out before anything of it was shown, recorded or kept; never the secret itself."""
     tool_calls: int
     accesses: int
     surroundings: Seen | None = None
