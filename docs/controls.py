@@ -18,8 +18,11 @@ from licet.probe.conditions import Condition
 from licet.probe.standing import claims
 from licet.request import Limits
 from licet.requirements import demand
+from licet.supervise.walls import Wall, Walls
 from licet_controlled_process.claims import claimed
-from licet_monty.claims import CONTRACT as MONTY
+from licet_monty.claims import contract
+
+MONTY = contract(None, Walls(frozenset(Wall)))
 
 PAGE = Path(__file__).parent / "reference" / "controls.md"
 
@@ -74,6 +77,11 @@ network that leads out from none at all: what walls off the loopback alone passe
 
 The claims of the backends are those on Linux 6.12 or later, for an ordinary user. Where
 `controlled_process` runs as root, or where its kernel can't confine signals, some are weaker, and marked.
+Where the kernel lacks a wall, `monty` claims what its language holds alone, and says so.
+
+A claim with the boundary `kernel` of a backend whose language is the first wall is attacked twice: in the
+language, and behind it, by plain Python within the same walls, as if the interpreter had been broken. Both
+have to hold.
 """
 
 _CONDITIONS = {

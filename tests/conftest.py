@@ -27,8 +27,16 @@ def receipts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def compiled_rules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the detector of secrets keeps its compiled rules: they are compiled once for all tests."""
+    return tmp_path_factory.mktemp("rules")
+
+
 @pytest.fixture(autouse=True)
-def own_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receipts: Path) -> Path:
+def own_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receipts: Path, compiled_rules: Path
+) -> Path:
     """Keep licet's state out of the developer's home, and relative paths inside the test's directory."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg-state"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg-cache"))
@@ -37,6 +45,7 @@ def own_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receipts: P
     probes.mkdir(mode=0o700)
     for receipt in receipts.iterdir():  # by hand: Wine lacks what `shutil` copies with
         (probes / receipt.name).write_bytes(receipt.read_bytes())
+    monkeypatch.setenv("KF_RULE_CACHE_DIR", str(compiled_rules))
     monkeypatch.delenv("LICET_HOME", raising=False)
     monkeypatch.delenv("LICET_ENABLED", raising=False)
     work = tmp_path / "work"

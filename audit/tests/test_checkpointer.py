@@ -147,6 +147,7 @@ def test_lines_that_could_not_be_synced_are_never_signed(
     state: StateDirectory, log: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notary = Notary(state)
+    (state.path / "sync.lock").unlink()  # nobody vouches for anything, as after a restart
     line = (state.path / "log" / f"seg-{0:020d}.jsonl").read_bytes().splitlines()[-1]
     with (state.path / "log" / f"seg-{0:020d}.jsonl").open("ab") as file:  # as a writer that was killed
         file.write(line.replace(b'"seq":9', b'"seq":10') + b"\n")
@@ -363,6 +364,7 @@ def test_a_lock_that_is_never_given_back_hangs_nobody(
     state: StateDirectory, log: list[bytes], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(checkpointer, "_PATIENCE", 0.05)
+    (state.path / "sync.lock").unlink()  # else what is durable is known without the lock
     with (state.path / name).open("rb+") as held:
         assert try_lock(held.fileno())
         with pytest.raises(AuditUnavailable) as caught:

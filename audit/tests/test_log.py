@@ -71,7 +71,7 @@ def test_closing_leaves_only_the_log(
 ) -> None:
     (record,) = append([entry()])
     assert sorted(path.name for path in state.path.iterdir()) == [
-        "checkpoint", "id", "log", "log.lock", "log.vkey", "quarantine", "tree.lock", "writers"
+        "checkpoint", "id", "log", "log.lock", "log.vkey", "quarantine", "sync.lock", "tree.lock", "writers"
     ]  # fmt: skip
     assert list((state.path / "writers").iterdir()) == []
     assert list((state.path / "quarantine").iterdir()) == []

@@ -17,7 +17,7 @@ from licet.errors import AuditUnavailable
 from licet.locks import try_lock, unlock
 from licet.record import Entry, Kept
 from licet.state import StateDirectory
-from licet_audit import checkpointer, contents, schedule, seen, worker, writer
+from licet_audit import checkpointer, contents, growing, schedule, seen, worker
 from licet_audit.checkpointer import Notary, signed
 from licet_audit.log import DurableLog
 from licet_audit.notes import Head
@@ -54,7 +54,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     disk = Disk()
     monkeypatch.setattr(worker, "time", disk)
     monkeypatch.setattr(worker, "Pace", lambda: Pace(disk.monotonic))
-    monkeypatch.setattr(writer, "sync", disk.sync)
+    monkeypatch.setattr(growing, "sync", disk.sync)
     return disk
 
 
@@ -175,7 +175,7 @@ def test_an_interruption_in_place_cuts_off_what_was_half_done_and_ends_the_write
     async def run() -> None:
         await warm(log, entry)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(writer, "sync", interrupted)
+            patch.setattr(growing, "sync", interrupted)
             try:
                 await log.append([entry(n=1)])
             except AuditUnavailable as problem:
@@ -210,11 +210,11 @@ def test_an_error_of_the_disk_in_place_is_the_last_word_of_the_writer(
     async def run() -> None:
         log = DurableLog(state)
         await warm(log, entry)
-        monkeypatch.setattr(writer, "sync", broken)
+        monkeypatch.setattr(growing, "sync", broken)
         for _ in range(2):
             with pytest.raises(AuditUnavailable, match="reported an error"):
                 await log.append([entry(n=1)])
-        monkeypatch.setattr(writer, "sync", disk.sync)
+        monkeypatch.setattr(growing, "sync", disk.sync)
         with pytest.raises(AuditUnavailable, match="the log was given up after a failure"):
             await log.append([entry(n=2)])
         await log.close()

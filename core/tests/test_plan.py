@@ -11,7 +11,7 @@ import pytest
 from licet import plan as plans
 from licet.contract import Enforcement, Level, SandboxEnforcementContract
 from licet.errors import PlanNotSealed
-from licet.plan import ExecutionPlan, Opened, check, seal
+from licet.plan import ExecutionPlan, Opened, Resumption, check, seal
 from licet.request import Limits
 
 
@@ -64,6 +64,9 @@ ALTERATIONS: dict[str, Any] = {
     "plan_digest": "sha256:2",
     "policy_class": "sha256:3",
     "tenant": "other",
+    "awaitable": frozenset({"find"}),
+    "clock": "frozen",
+    "resumption": Resumption(b"x"),
 }
 
 

@@ -12,6 +12,7 @@ from licet.decide import Ballot, Decision
 from licet.errors import AuditUnavailable, InvalidPolicy
 from licet.plugins import GROUP, Plugins
 from licet.request import NormalizedRequest
+from licet.scrubbing import Secret
 from licet.settings import Settings
 from licet.state import StateDirectory
 
@@ -266,3 +267,57 @@ def test_a_decider_takes_what_it_needs(plugins: Made) -> None:
 def test_without_a_decider_nobody_is_asked(plugins: Made) -> None:
     made = plugins(a=BACKEND.format(name="one"))
     assert (made.has_deciders, made.ballots(REQUEST, DECISION)) == (False, ())
+
+
+SCRUBBER = """
+from licet.hookspecs import hookimpl
+from licet.scrubbing import Secret
+@hookimpl
+def licet_scrub(text, channel):
+    {body}
+"""
+
+
+def scrubber(body: str) -> str:
+    return SCRUBBER.format(body=body)
+
+
+def test_scrubbers_are_asked_one_by_one_and_all_that_they_find_counts(plugins: Made) -> None:
+    made = plugins(
+        a=scrubber("return [Secret('a', 0, 2)]"), b=scrubber("return [Secret('b', 1, 3)]"), c="x = 1"
+    )
+    assert {*made.scrubbers} == {"a", "b"}
+    assert made.find is not None
+    assert {*made.find("text", "stdout")} == {Secret("a", 0, 2), Secret("b", 1, 3)}
+    assert plugins(c="x = 1").find is None
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ("raise KeyError(text)", "KeyError"),
+        ("raise SystemExit(text)", "SystemExit"),
+        ("return text", "TypeError"),
+        ("return None", "TypeError"),
+        ("return [('a', 0, 1)]", "TypeError"),
+        ("return [Secret('a', 0, 99)]", "TypeError"),
+        ("return [Secret('a', -1, 2)]", "TypeError"),
+        ("return [Secret('a', 2, 1)]", "TypeError"),
+        ("return [Secret('a', 0.0, 1)]", "TypeError"),
+        ("return [Secret(text, 0, 1)]", "TypeError"),
+        ("return [Secret('a', 0, 1, text)]", "TypeError"),
+    ],
+)
+def test_a_scrubber_that_fails_withholds_the_text_and_tells_nothing_of_it(
+    plugins: Made, body: str, error: str
+) -> None:
+    made = plugins(a=scrubber(body), b=scrubber("return [Secret('b', 1, 3)]"))
+    assert {*made.secrets("My Secret", "stdout")} == {
+        Secret("withheld", 0, 9, f"the scrubber `a` failed: {error}"),
+        Secret("b", 1, 3),
+    }
+
+
+def test_a_scrubber_takes_what_it_needs(plugins: Made) -> None:
+    narrow = scrubber("return [Secret('a', 0, len(text))]").replace("(text, channel)", "(text)")
+    assert plugins(a=narrow).secrets("abc", "error") == (Secret("a", 0, 3),)

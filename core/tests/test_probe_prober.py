@@ -554,6 +554,76 @@ def test_a_leak_counts_only_against_a_claim() -> None:
     assert (partial.leaked, partial.unclaimed) == (1, 1)
 
 
+class Layers(Puppet):
+    """A puppet with another behind its language."""
+
+    def __init__(self, act: Act, inner: Puppet, **fields: Any) -> None:
+        super().__init__(act, **fields)
+        self.inner = inner
+
+    def behind(self) -> Backend:
+        return self.inner
+
+
+async def _leak(script: Script) -> None:
+    script.answer()
+    path = re.search(r"open\('([^']+)'", script.plan.code)
+    assert path
+    script.say(await asyncio.to_thread(Path(path[1]).read_text))
+
+
+def test_a_wall_of_the_kernel_has_to_hold_behind_the_language_too() -> None:
+    inner = Puppet(hold)
+    result = probe(Layers(hold, inner))
+    twice = "PermissionError EACCES; behind the language PermissionError EACCES"
+    assert seen(result)[:2] == ("held", twice)
+    assert inner.runs == 1
+    leaking = probe(Layers(hold, Puppet(_leak)))
+    assert (leaking.outcome, leaking.reason) == (
+        ProbeOutcome.leaked,
+        "behind the language: the attack got through",
+    )
+    mute = probe(Layers(hold, Puppet(lambda script: asyncio.sleep(0))))
+    assert (mute.outcome, mute.reason) == (
+        ProbeOutcome.inconclusive,
+        "behind the language: what is allowed did not work either",
+    )
+
+
+def test_nothing_is_asked_behind_a_language_that_leaks_or_claims_no_kernel() -> None:
+    for act, level, outcome in (
+        (_leak, Level.enforced, ProbeOutcome.leaked),
+        (hold, Level.not_enforced, ProbeOutcome.held),
+    ):
+        inner = Puppet(hold)
+        assert probe(Layers(act, inner, level=level)).outcome is outcome
+        assert inner.runs == 0
+    inner = Puppet(_leak)
+    language = Layers(hold, inner)
+    claim = Enforcement(Level.enforced, "language", "says so")
+    contract = SandboxEnforcementContract(filesystem_read_deny=claim)
+    language.descriptor = replace(language.descriptor, sandbox_enforcement_contract=contract)
+    assert (probe(language).outcome, inner.runs) == (ProbeOutcome.held, 0)
+
+
+def test_the_word_of_a_language_proves_no_wall_of_the_kernel() -> None:
+    async def lack(script: Script) -> None:
+        script.answer()
+        script.say("refused AttributeError no such function")
+
+    attack = replace(READ, inexpressible=("AttributeError: no such function",))
+    backend = Puppet(lack)
+    backend.descriptor = replace(backend.descriptor, language=Language("small", modules=frozenset()))
+    assert seen(probe(backend, attack)) == (
+        "inconclusive",
+        "AttributeError: no such function",
+        "the language refused it; the kernel was never asked",
+    )
+    layered = Layers(lack, Puppet(hold))
+    layered.descriptor = backend.descriptor
+    assert probe(layered, attack).outcome is ProbeOutcome.held
+
+
 def test_a_backend_that_can_not_run_here_is_skipped() -> None:
     backend = Puppet(hold)
     backend.descriptor = replace(backend.descriptor, unavailable="not here")

@@ -139,3 +139,38 @@ def test_needs_come_in_the_order_of_lines() -> None:
     needs = screen("import b\nimport a\nyield_ = 1\nclass A(b.B): pass\ndel a").needs
     assert list(needs.modules) == ["b", "a"]
     assert list(needs.syntax) == ["class_inheritance", "del_statement"]
+
+
+MEMBERS: list[tuple[str, dict[str, int]]] = [
+    ("import math\nmath.sqrt(4)", {"math.sqrt": 2}),
+    ("from math import sqrt, pi as p", {"math.sqrt": 1, "math.pi": 1}),
+    ("import datetime as d\nd.datetime.now().year", {"datetime.datetime.now": 2}),
+    ("from datetime import datetime\ndatetime.now()", {"datetime.datetime": 1, "datetime.datetime.now": 2}),
+    ("import functools as f\n@f.wraps(x)\ndef g(): pass", {"functools.wraps": 2}),
+    ("import os\nos.path.join(a, b)", {"os.path.join": 2}),
+    ("from os import path", {}),
+    ("import a.b\na.b.c.d.e.f", {"a.b.c.d": 2}),
+    ("import math\nm = math\nm.sqrt(4)", {"math.sqrt": 3}),
+    ("from datetime import date\nfor date in days:\n    date.year", {"datetime.date": 1}),
+    ("try:\n    from functools import cache\nexcept ImportError:\n    pass", {}),
+    ("from __future__ import annotations\nfrom . import x\nfrom math import *", {}),
+    ("class math: pi = 3\nmath.pi", {}),
+]
+
+
+@pytest.mark.parametrize(("code", "members"), MEMBERS, ids=[code for code, _ in MEMBERS])
+def test_members(code: str, members: dict[str, int]) -> None:
+    assert dict(screen(code).needs.members) == members
+
+
+@pytest.mark.parametrize(
+    ("code", "syntax"),
+    [
+        ("s.translate(table)", {"method:translate": 1}),
+        ("class A:\n    def translate(self): pass\nA().translate()", {}),
+        ("self.numerator = 1\nself.numerator", {}),
+        ("import gettext\ngettext.translate('x')", {}),
+    ],
+)
+def test_rare_methods_of_built_in_types(code: str, syntax: dict[str, int]) -> None:
+    assert dict(screen(code).needs.syntax) == syntax

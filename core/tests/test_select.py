@@ -121,6 +121,14 @@ def test_every_shortfall_of_every_candidate_is_listed(selected: Select) -> None:
     ]
 
 
+def test_the_member_that_is_missing_is_named() -> None:
+    language = Language("l", members={"a": frozenset("b"), "a.b": frozenset("c")})
+    assert language.missing_member("a.x.y") == "a.x"
+    assert language.missing_member("a.b.d") == "a.b.d"
+    assert language.missing_member("a.b.c.d") is None
+    assert language.missing_member("ab.x") is None
+
+
 @pytest.mark.parametrize(
     ("needs", "language", "what"),
     [
@@ -132,6 +140,16 @@ def test_every_shortfall_of_every_candidate_is_listed(selected: Select) -> None:
         (CodeNeeds(modules={"os": 1}), Language("l", modules=frozenset()), ["module"]),
         (CodeNeeds(builtins={"open": 1}), Language("l", builtins=frozenset({"len"})), ["builtin"]),
         (CodeNeeds(builtins={"len": 1}), Language("l", builtins=frozenset({"len"})), []),
+        (CodeNeeds(members={"a.b": 1}), Language("l"), []),
+        (CodeNeeds(members={"a.b": 1}), Language("l", members={}), []),
+        (CodeNeeds(members={"a.b": 1}), Language("l", members={"a": frozenset("b")}), []),
+        (CodeNeeds(members={"a.b": 1}), Language("l", members={"a": frozenset("c")}), ["member"]),
+        (CodeNeeds(members={"a.b.c": 1}), Language("l", members={"a": frozenset("b")}), []),
+        (
+            CodeNeeds(members={"a.b.c": 1}),
+            Language("l", members={"a": frozenset("b"), "a.b": frozenset()}),
+            ["member"],
+        ),
         (CodeNeeds(stdin=True), Language("l", stdin=False), ["stdin"]),
         (CodeNeeds(stdin=True), Language("l"), []),
     ],
@@ -306,14 +324,14 @@ def test_no_preference_makes_up_for_a_shortfall(selected: Select) -> None:
 @pytest.fixture
 def parts(
     normalized: Normalized, stack_of: StackOf
-) -> tuple[NormalizedRequest, Decision, Descriptor, Opened]:
+) -> tuple[NormalizedRequest, Decision, PolicyStack, Descriptor, Opened]:
     stack = stack_of("allow: [read ./a]")
     request = normalized(stack=stack)
     decision = decide(request, stack, ScreenReport())
-    return request, decision, backend(opens=frozenset({"read"})), decision.opened
+    return request, decision, stack, backend(opens=frozenset({"read"})), decision.opened
 
 
-Parts = tuple[NormalizedRequest, Decision, Descriptor, Opened]
+Parts = tuple[NormalizedRequest, Decision, PolicyStack, Descriptor, Opened]
 
 
 @pytest.mark.parametrize("field", ["code", "stdin", "inputs", "environment", "limits", "workdir"])
@@ -341,15 +359,15 @@ def test_the_plan_digest_changes_with_every_digest_of_the_request(parts: Parts, 
     ],
 )
 def test_the_plan_digest_changes_with_what_is_opened(parts: Parts, opened: Opened) -> None:
-    request, decision, descriptor, before = parts
+    request, decision, stack, descriptor, before = parts
     assert before == Opened(read=("/p/a",))
-    assert plan_digest(request, decision, descriptor, opened) != plan_digest(*parts)
+    assert plan_digest(request, decision, stack, descriptor, opened) != plan_digest(*parts)
 
 
 def test_a_path_that_is_no_utf8_has_a_digest_of_its_own(parts: Parts) -> None:
-    request, decision, descriptor, _ = parts
+    request, decision, stack, descriptor, _ = parts
     raw, spelled = (
-        plan_digest(request, decision, descriptor, Opened(read=(p,))) for p in ("/\udcff", "/\\udcff")
+        plan_digest(request, decision, stack, descriptor, Opened(read=(p,))) for p in ("/\udcff", "/\\udcff")
     )
     assert raw != spelled
 
@@ -366,14 +384,41 @@ def test_a_path_that_is_no_utf8_has_a_digest_of_its_own(parts: Parts) -> None:
 def test_the_plan_digest_changes_with_backend_version_and_levels(
     parts: Parts, change: dict[str, Any]
 ) -> None:
-    request, decision, descriptor, opened = parts
-    assert plan_digest(request, decision, replace(descriptor, **change), opened) != plan_digest(*parts)
+    request, decision, stack, descriptor, opened = parts
+    assert plan_digest(request, decision, stack, replace(descriptor, **change), opened) != plan_digest(*parts)
 
 
 def test_the_plan_digest_changes_with_the_policy(parts: Parts) -> None:
-    request, decision, descriptor, opened = parts
+    request, decision, stack, descriptor, opened = parts
     changed = replace(decision, policy_digest="sha256:other")
-    assert plan_digest(request, changed, descriptor, opened) != plan_digest(*parts)
+    assert plan_digest(request, changed, stack, descriptor, opened) != plan_digest(*parts)
+
+
+@pytest.mark.parametrize("policy", ["clock: frozen", "random: seeded"])
+def test_the_plan_digest_changes_with_what_the_code_sees_of_the_world(
+    parts: Parts, stack_of: StackOf, policy: str
+) -> None:
+    request, decision, _, descriptor, opened = parts
+    other = stack_of(policy)
+    assert plan_digest(request, decision, other, descriptor, opened) != plan_digest(*parts)
+
+
+@pytest.mark.parametrize(
+    ("policy", "blocker"),
+    [
+        ("clock: frozen", ("clock", "frozen", "real", "the code would read the clock of the machine")),
+        ("random: seeded", ("random", "seeded", "real", "the code would get the randomness of the machine")),
+    ],
+)
+def test_what_the_code_is_to_see_of_the_world_takes_a_backend_that_governs_it(
+    selected: Select, policy: str, blocker: tuple[str, ...]
+) -> None:
+    key, *_ = blocker
+    governing = backend("governing", governs=frozenset({key}), cost=9.0)
+    found = selected(backend(), governing, policy=policy)
+    assert found.backend == "governing"
+    assert blockers(found, "strong") == [blocker]
+    assert selected(backend(), governing, policy=f"{key}: real").backend == "strong"
 
 
 NOTHING_ELSE: list[tuple[int, dict[str, Any]]] = [
@@ -384,12 +429,12 @@ NOTHING_ELSE: list[tuple[int, dict[str, Any]]] = [
     (1, {"verdicts": ()}),
     (1, {"evidence": Evidence.declared}),
     (1, {"required": {Control.timeout: Level.enforced}}),
-    (2, {"cost": 7.0}),
-    (2, {"unavailable": "today"}),
+    (3, {"cost": 7.0}),
+    (3, {"unavailable": "today"}),
     # probe results are no part of it: evidence is proved anew when an approved run resumes
-    (2, {"sandbox_enforcement_contract": DECLARED}),
+    (3, {"sandbox_enforcement_contract": DECLARED}),
     (
-        2,
+        3,
         {
             "sandbox_enforcement_contract": contract(
                 timeout=Enforcement(Level.enforced, "supervisor", "timer")
@@ -417,7 +462,7 @@ def test_the_plan_digest_changes_with_nothing_else(chosen: list[int]) -> None:
         digest=lambda name, content: name,
     )
     decision = decide(request, stack, ScreenReport())
-    before: list[Any] = [request, decision, backend(), decision.opened]
+    before: list[Any] = [request, decision, stack, backend(), decision.opened]
     after = list(before)
     for number in chosen:
         part, change = NOTHING_ELSE[number]

@@ -30,7 +30,7 @@ def managed(tmp_path: Path) -> Path:
 
 def test_nothing_said_is_the_standard_set(state: Path, managed: Path) -> None:
     assert load_settings(None, {}, managed=managed) == load_settings(state, {}, managed=managed) == Settings()
-    assert Settings().enabled == STANDARD == ("audit", "controlled_process", "monty", "policies")
+    assert Settings().enabled == STANDARD == ("audit", "controlled_process", "monty", "policies", "secrets")
 
 
 def test_a_later_source_wins(state: Path, managed: Path, tmp_path: Path) -> None:

@@ -286,3 +286,15 @@ def test_repr_bounded_ends_at_the_limit() -> None:
     cycle: list[Any] = [1]
     cycle.append((cycle,))
     assert repr_bounded(cycle) == repr(cycle) == "[1, ([...],)]"
+
+
+def test_members_chosen_to_have_one_hash_are_refused() -> None:
+    """A table of 100,000 of them takes minutes inside one C call, which nothing ends."""
+    few = {(2**61 - 1) * number for number in range(64)}
+    assert from_json(to_json(few)) == few
+    many = [(2**61 - 1) * number for number in range(65)]
+    for container in (set(many), frozenset(many), dict.fromkeys(many)):
+        with pytest.raises(ValueError, match="have one hash"):
+            from_json(to_json(container))
+    spread = set(range(2000))
+    assert from_json(to_json(spread)) == spread

@@ -17,13 +17,15 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from licet import supervise
-from licet.backend import Descriptor, Host, Language, Outcome, Sandbox, Termination
+from licet.backend import Backend, Descriptor, Host, Language, Outcome, Sandbox, Termination
 from licet.contract import Control, Enforcement, Level, SandboxEnforcementContract
 from licet.plan import ExecutionPlan
 from licet.request import Action
+from licet.supervise.walls import Wall, Walls
 from licet_controlled_process import backend as controlled
 from licet_controlled_process.backend import ControlledProcess
 from licet_monty.backend import MontyBackend
+from licet_monty.behind import BehindMonty
 from pydantic_monty import Monty, MountDir
 
 EVERYTHING = SandboxEnforcementContract(
@@ -185,6 +187,23 @@ class _Deafened(_Unbounded):
             return True
 
         return controlled._outcome(spec, await supervise.run(spec, on_output))
+
+
+class UnwalledMonty(MontyBackend):
+    """Monty, which claims its walls of the kernel, with none behind its language."""
+
+    def behind(self) -> Backend:
+        return BehindNothing()
+
+
+class BehindNothing(BehindMonty):
+    """Claims what Monty claims, and only starts Python apart from its host."""
+
+    def __init__(self) -> None:
+        super().__init__(walls=Walls(frozenset({Wall.apart})))
+
+    def describe(self) -> Descriptor:
+        return BehindMonty().describe()
 
 
 class OpenMonty:

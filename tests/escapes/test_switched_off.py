@@ -29,6 +29,7 @@ from licet.probe.attacks import here
 from licet.probe.conditions import Condition, present
 from licet.probe.results import Receipts
 from licet.supervise import can_confine_signals
+from licet.supervise.walls import Wall, look
 from licet_controlled_process.backend import ControlledProcess
 from licet_monty.backend import MontyBackend
 
@@ -209,6 +210,31 @@ def test_one_missing_part_of_a_backend_of_ours_is_caught(
         pytest.skip("needs Landlock scopes (Linux 6.12)")
     attacks = tuple(attack for attack in here(control) if attack.variant == variant)
     assert _outcomes(on(), off(), attacks) == _told(attacks)
+
+
+@pytest.mark.skipif(set(Wall) - look().standing != set(), reason="a wall behind Monty is missing here")
+@pytest.mark.parametrize(
+    ("control", "variants"),
+    [
+        (Control.shell_execution, ("spawn", "interpreter")),
+        (Control.process_count_limit, ("fork",)),
+        (Control.network_deny, ("tcp", "udp")),
+        (Control.unix_socket_deny, ("pathname", "abstract")),
+        (Control.filesystem_read_deny, ("file", "system")),
+        (Control.filesystem_write_deny, ("create",)),
+        (Control.process_isolation, ("signal",)),
+        (Control.privilege_drop, ("capabilities",)),
+        (Control.syscall_filter, ("io_uring", "namespaces")),
+    ],
+    ids=str,
+)
+def test_a_language_without_the_walls_that_it_claims_behind_it_is_caught(
+    control: Control, variants: tuple[str, ...]
+) -> None:
+    attacks = _here(control, variants)
+    if not attacks:
+        pytest.skip(f"needs a host on which the attacks {variants} mean something")
+    assert _outcomes(MontyBackend(), liars.UnwalledMonty(), attacks) == _told(attacks)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DISTRIBUTIONS = {"licet", "licet_audit", "licet_controlled_process", "licet_monty", "licet_policies"}
+DISTRIBUTIONS = {
+    "licet",
+    "licet_audit",
+    "licet_controlled_process",
+    "licet_monty",
+    "licet_policies",
+    "licet_secrets",
+}
 
 
 def uv(*arguments: str, cwd: Path = ROOT) -> str:

@@ -2,8 +2,8 @@
 
 Rules this module keeps:
 
-- whoever claims a batch answers it, and only one ever does: the one who writes it, or the one who gives up
-  waiting for that;
+- whoever claims a batch answers it, or lets others do so while it waits; only one ever does: the one who
+  writes it, or the one who gives up waiting for that;
 - answers reach a loop in its own thread; a loop that has ended awaits none.
 """
 
@@ -68,6 +68,10 @@ class Batch:
         """Take it upon oneself to answer; False if somebody has."""
         return self._unclaimed.acquire(blocking=False)
 
+    def unclaim(self) -> None:
+        """Let others answer meanwhile: who claimed it has to wait for something."""
+        self._unclaimed.release()
+
     def settle(self, answers: Sequence[Answer]) -> None:
         """Answer each call, in the thread of the loop."""
         if self.timer is not None:
@@ -83,3 +87,22 @@ class Batch:
         """`settle`, from another thread."""
         with contextlib.suppress(RuntimeError):  # that loop has ended, and with it whoever waited
             self.loop.call_soon_threadsafe(self.settle, answers)
+
+
+class Claims:
+    """Batches that are written together, and which of them their writer has to answer."""
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self._batches = batches
+        self._held: list[Batch] = []
+
+    def take(self) -> list[Batch]:
+        """Claim all that nobody has answered; all that are claimed now."""
+        self._held += [batch for batch in self._batches if batch.claim()]
+        return list(self._held)
+
+    def give(self) -> None:
+        """Let others answer meanwhile, as they do who gave up waiting."""
+        for batch in self._held:
+            batch.unclaim()
+        self._held = []

@@ -2,7 +2,8 @@
 
 Rules this module keeps:
 
-- what is signed is durable: whole lines, listed between two batches, and synced before they are hashed;
+- what is signed is durable: no more than writers say of it; where none does, whole lines, listed between two
+  batches, and synced before they are hashed;
 - a checkpoint continues every one that this host knows of the log, or it is not made: each root that was
   signed or seen is computed again from tiles and lines and compared;
 - the first sync of lines that fails is the last: a second one would claim success for what that one lost;
@@ -31,6 +32,7 @@ from licet.locks import lock_file
 from licet.state import StateDirectory, failures, trusted, unavailable
 
 from licet_audit import keys, notes, seen, segments
+from licet_audit.ends import durable_part
 from licet_audit.files import sync
 from licet_audit.leaves import Snapshot
 from licet_audit.notes import Head, InvalidNote, Note
@@ -150,18 +152,18 @@ class Notary:
         """
         return self._checkpoint(renew=renew)
 
-    def covers(self, size: int) -> bool:
-        """Whether the newest checkpoint beside the log is one of its key over at least `size` records.
+    def covered(self) -> int:
+        """How many records the newest checkpoint beside the log is over; 0 if that is none of its key.
 
         So a process need not repeat what another one has just done. What the records are is compared by the
         next `checkpoint` or `close`, and by whoever joins the log.
         """
         with contextlib.suppress(AuditUnavailable, InvalidNote):
-            note = signed(self._state)
-            if note is not None and (head := Head.parse(note.text)).size >= size:
-                key = self._ready().key
-                return head.origin == key.name and note.signed_by(key) is not None
-        return False
+            note, key = signed(self._state), self._ready().key
+            if note is not None and note.signed_by(key) is not None:
+                head = Head.parse(note.text)
+                return head.size if head.origin == key.name else 0
+        return 0
 
     def close(self) -> Note:
         """Make the last checkpoint of a writer, and remember that it left the log well.
@@ -177,10 +179,10 @@ class Notary:
             with self._locked("tree.lock"):
                 if self._newest is None:
                     files.drop_drafts(self._state.path, _NEWEST)
-                snapshot = self._snapshot()
+                snapshot, durable = self._snapshot()
                 known = self._known(signer.key)
                 at = max(int(time.time()), known[-1].time if known else 0)
-                head = self._grow(snapshot, known, signer, at)
+                head = self._grow(snapshot, known, signer, at, durable)
                 if known and known[-1].head == head and not renew:
                     newest = known[-1]
                 else:
@@ -204,17 +206,21 @@ class Notary:
             self._signer = keys.signer(self._state)
         return self._signer
 
-    def _snapshot(self) -> Snapshot:
-        """The log between two batches."""
+    def _snapshot(self) -> tuple[Snapshot, int]:
+        """The log as far as it may be signed, and how many of its records are known to be durable."""
+        listed = durable_part(self._state)
+        durable = listed is not None
         try:
-            with self._locked("log.lock", shared=True):
-                listed = segments.listing(self._state)
+            if listed is None:
+                with self._locked("log.lock", shared=True):
+                    listed = segments.listing(self._state)
         except FileNotFoundError:
             listed = []
         try:
-            return Snapshot.of(listed, self._state.log_id)
+            snapshot = Snapshot.of(listed, self._state.log_id)
         except Damaged as problem:
             raise AuditUnavailable(str(problem), advice=_ADVICE) from None
+        return snapshot, snapshot.size if durable else 0
 
     def _known(self, key: VerifierKey) -> list[_Known]:
         """The checkpoints that a new one has to continue, the newest last."""
@@ -232,7 +238,9 @@ class Notary:
             ) from None
         return sorted(found, key=lambda one: (one.head.size, one.time))
 
-    def _grow(self, snapshot: Snapshot, known: Sequence[_Known], signer: Signer, at: int) -> Head:
+    def _grow(
+        self, snapshot: Snapshot, known: Sequence[_Known], signer: Signer, at: int, durable: int
+    ) -> Head:
         """Follow the log to its end, past all that is known; keep a checkpoint wherever a segment ends."""
         if known and known[-1].head.size > snapshot.size:
             raise AuditUnavailable(
@@ -242,7 +250,8 @@ class Notary:
             )
         if not snapshot.size:
             raise AuditUnavailable("the log holds no record yet")
-        earliest, durable = (known[0].head.size, known[-1].head.size) if known else (0, 0)
+        earliest = known[0].head.size if known else 0
+        durable = max(durable, known[-1].head.size if known else 0)
         ends = [end for end in snapshot.ends if end > earliest]
         try:
             grown = self._resume(snapshot, known[0].head) if known else GrowingTree()

@@ -42,6 +42,12 @@ def _gap(body: Body) -> str:
     return f"{_count(body.get('missing'), 'record')} could not be written"
 
 
+def _writes(body: Body) -> str:
+    what = f"the files of run {_text(body, 'run')} ({_count(len(texts(body.get('paths'))), 'path')})"
+    reason = f": {why}" if (why := text(body, "reason")) else ""
+    return f"writing {what} was interrupted, and is {_text(body, 'outcome')}{reason}"
+
+
 def _anchored(body: Body) -> str:
     at = f", at {time}" if (time := text(body, "time")) else ""
     return f"{_anchor(body)} has seen {_covered(body)}{at}"
@@ -121,6 +127,7 @@ _TOLD: dict[str, Callable[[Body], str]] = {
     "sealed": lambda _: "its file is full, and the next record begins another",
     "torn_tail_quarantined": _torn,
     "gap": _gap,
+    "writes_recovered": _writes,
     "anchored": _anchored,
     "anchor_failed": _anchor_failed,
     "erased": _erased,

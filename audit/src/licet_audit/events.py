@@ -50,6 +50,20 @@ class RecordsLost(Part):
     """How many."""
 
 
+class WritesRecovered(Part):
+    """A process died while it wrote the files of a run to the host; the next one put that in order."""
+
+    event: Literal["writes_recovered"] = "writes_recovered"
+    run: str
+    """Its run."""
+    outcome: Literal["undone", "finished", "failed"]
+    """`undone`: as before the run. `finished`: all of it is written. `failed`: people have to look."""
+    paths: list[str]
+    """What the run was about to change."""
+    reason: str | None
+    """Why it `failed`."""
+
+
 class Anchored(Part):
     """An anchor outside this host has seen a checkpoint."""
 
@@ -183,6 +197,7 @@ EVENTS: tuple[type[BaseModel], ...] = (
     SegmentSealed,
     TailQuarantined,
     RecordsLost,
+    WritesRecovered,
     Anchored,
     AnchorFailed,
     ContentErased,

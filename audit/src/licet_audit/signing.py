@@ -19,7 +19,9 @@ from typing import Literal
 
 from licet.errors import AuditUnavailable
 from licet.state import StateDirectory
+from licet.telemetry.lag import show_unsigned
 
+from licet_audit.notes import Head, Note
 from licet_audit.schedule import Schedule
 
 
@@ -72,7 +74,9 @@ class Signing:
         with contextlib.suppress(Exception):  # loading takes its time, best while nothing is due
             notary.prepare()
         while (due := self._wait()) is not None:
-            if not due or not notary.covers(self._size):
+            covered = notary.covered()
+            self._show_unsigned(covered)
+            if not due or covered < self._size:
                 self._sign(lambda: notary.checkpoint(renew=not due), due)
         if self._end == "close":
             self._sign(notary.close, 0)
@@ -84,15 +88,18 @@ class Signing:
                 self._changed.wait(seconds)
             return self._schedule.begin(time.monotonic()) if self._end is None else None
 
-    def _sign(self, sign: Callable[[], object], due: int) -> None:
+    def _sign(self, sign: Callable[[], Note], due: int) -> None:
         try:
-            sign()
+            self._show_unsigned(Head.parse(sign().text).size)
         except Exception as problem:
             with self._changed:
                 self._schedule.failed(due)
             self._tell(problem)
         else:
             self._told = False
+
+    def _show_unsigned(self, covered: int) -> None:
+        show_unsigned(max(self._size - covered, 0))
 
     def _tell(self, problem: Exception) -> None:
         if self._told:

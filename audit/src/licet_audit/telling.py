@@ -25,6 +25,7 @@ Tone = Literal["good", "bad", "warn", "plain", "faint"]
 """`faint` is what most readers skip: digests, versions, what was not asked for."""
 
 _MOST = 2000  # characters of one line
+_MOST_CHANGES = 100  # files of one commit that are named
 _WIDEST = 40  # characters of a label
 _SAID_BY = {
     "caller": "the caller says so",
@@ -67,6 +68,8 @@ def request(body: Mapping[str, Any]) -> Iterator[Told]:
     """Who asks for whom, and what exactly."""
     subject = body.get("subject")
     yield told("asked by", _subject(subject) if isinstance(subject, dict) else "? (the record does not say)")
+    if (of := text(body, "rerun_of")) is not None:
+        yield told("repeats", f"run {of}")
     yield told("to run", _code(body))
     intents = body.get("intents")
     if isinstance(intents, list):
@@ -268,10 +271,25 @@ def tool_call(before: Mapping[str, Any], after: Mapping[str, Any] | None, took: 
 
 
 def access(body: Mapping[str, Any]) -> Iterator[Told]:
-    """A file access or a connection, and the answer."""
+    """A file access or a connection, and the answer; or readings of the clock."""
+    if body.get("action") == "clock":
+        count = len(texts(body.get("readings")))
+        yield told("clock", f"read by {body.get('target')}" + (f", {count} times" if count != 1 else ""))
+        return
     allowed = body.get("allowed") is True
     said = f"{body.get('target')}: {'allowed' if allowed else 'refused'}"
     yield told(str(body.get("action")), said, "good" if allowed else "bad")
+
+
+def commit(body: Mapping[str, Any]) -> Iterator[Told]:
+    """What is about to be written to the host."""
+    changes = mappings(body.get("changes"))
+    for change in changes[:_MOST_CHANGES]:
+        size = change.get("bytes")
+        shown = f", {units.show_size(size)}" if isinstance(size, int) and 0 <= size < 2**53 else ""
+        yield told((text(change, "change") or "?").replace("_", " "), f"{text(change, 'path') or '?'}{shown}")
+    if len(changes) > _MOST_CHANGES:
+        yield told("", f"and {len(changes) - _MOST_CHANGES} more")
 
 
 def result(body: Mapping[str, Any], took: str) -> Iterator[Told]:
@@ -290,6 +308,9 @@ def result(body: Mapping[str, Any], took: str) -> Iterator[Told]:
         yield told("", "nothing ran")
     if usage := _usage(body.get("usage")):
         yield told("used", usage)
+    if (writes := text(body, "writes")) not in (None, "none"):
+        refused = text(body, "writes_refused")
+        yield told("wrote", f"{writes}: {refused}" if refused else str(writes), "bad" if refused else "plain")
     yield from _output(body)
     if body.get("recovered") is True:
         yield told(

@@ -98,6 +98,8 @@ class _Story:
                 yield from telling.tool_call(body, after.entry.body if after else None, took)
             case "access", _:
                 yield from telling.access(body)
+            case "commit", _:
+                yield from telling.commit(body)
             case "result", _:
                 yield from telling.result(body, self._ran(number))
                 if body.get("executed") is not False:

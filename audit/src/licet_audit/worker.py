@@ -2,27 +2,30 @@
 
 Rules this module keeps:
 
-- a batch is written where it was gathered if that is quick: the lock is free, nothing is queued before it, it
-  is small, and the disk was quick of late; everything else is written by the thread;
+- a batch is written where it was gathered if that is quick: both locks are free, nothing is queued before it,
+  it is small, and the disk was quick of late; everything else is written by the thread;
 - whoever has the turn uses the writer, one at a time; what was queued is written before what comes later;
-- the thread waits for the lock of the log as long as it takes, and the loops keep the deadline, so that a
-  holder that is stopped hangs neither those who append nor `leave`;
+- the thread waits for the locks of the log as long as it takes, and the loops keep the deadline, so that a
+  holder that is stopped hangs neither those who append nor `leave`; who gave up while the thread waited for
+  others to sync may find its records in the log all the same;
 - content is durable before the lock is taken for the record that names it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from licet.errors import AuditUnavailable
 from licet.state import StateDirectory, unavailable
 
 from licet_audit import contents
-from licet_audit.batch import Answer, Batch
+from licet_audit.batch import Answer, Batch, Claims
+from licet_audit.locking import Lock, LogLocks
 from licet_audit.pace import Pace
 from licet_audit.signing import Signing
 from licet_audit.writer import ChainWriter, Drafted
@@ -98,10 +101,11 @@ class Worker:
         if not self._turn.acquire(blocking=False):
             return False
         try:
-            if not self._writer.joined or not self._writer.try_lock():
+            if not self._writer.joined or not self._writer.locks.attempt():
                 return False
             try:
-                ((_, answers),) = self._write([batch], self._writer.draft(batch.groups()))
+                with self._measured():
+                    answers = self._writer.write(self._writer.draft(batch.groups()))
             finally:
                 self._writer.unlock()
         except AuditUnavailable as problem:
@@ -155,24 +159,44 @@ class Worker:
 
     def _serve(self, batches: Sequence[Batch]) -> list[_Answered]:
         """Write batches as one; batches that were refused while they waited are left out."""
-        answered, claimed = list[_Answered](), list[Batch]()
+        answered, claims = list[_Answered](), Claims(batches)
         try:
             answered += [one for batch in batches if batch.keeps and (one := self._store_content(batch))]
             self._writer.prepare()
             drafts = {batch: self._writer.draft(batch.groups()) for batch in batches}
-            self._take_lock()
             try:
-                claimed = [batch for batch in batches if batch.claim()]
-                if claimed:
-                    self._writer.join()
-                    answered += self._write(claimed, [one for batch in claimed for one in drafts[batch]])
+                answered += self._write(claims, drafts)
             finally:
                 self._writer.unlock()
         except Exception as problem:  # whatever it is, it must not leave anybody waiting
-            claimed += [batch for batch in batches if batch.claim()]
             failure = problem if isinstance(problem, AuditUnavailable) else _fault(problem)
-            answered += [(batch, batch.refusals(failure)) for batch in claimed]
+            answered += [(batch, batch.refusals(failure)) for batch in claims.take()]
         return answered
+
+    def _write(self, claims: Claims, drafts: Mapping[Batch, Sequence[Drafted]]) -> list[_Answered]:
+        """Write what nobody refused yet: behind others, or under both locks if that is not enough."""
+        writer = self._writer
+        if writer.joined:
+            self._wait_for(writer.locks.append)
+            batches = claims.take()
+            written = writer.append([one for batch in batches for one in drafts[batch]])
+            writer.locks.append.release()
+            if written is not None:
+                if written.end is not None:
+                    claims.give()
+                    self._wait_for(writer.locks.sync)
+                with self._measured():
+                    answers = writer.settle(written)
+                left = claims.take()
+                return [one for one in _split(batches, answers) if one[0] in left]
+            claims.give()
+        self._wait_for(writer.locks)
+        if batches := claims.take():
+            writer.join()
+            with self._measured():
+                answers = writer.write([one for batch in batches for one in drafts[batch]])
+            return _split(batches, answers)
+        return []
 
     def _store_content(self, batch: Batch) -> _Answered | None:
         """Make content durable before the record that names it; claim and refuse the batch if that fails."""
@@ -183,24 +207,29 @@ class Worker:
             return (batch, batch.refusals(failure)) if batch.claim() else None
         return None
 
-    def _take_lock(self) -> None:
-        """Take the lock of the log, however long others hold it."""
+    def _wait_for(self, lock: Lock | LogLocks) -> None:
+        """Take a lock of the log, or both, however long others hold them."""
         self._locking_since = time.monotonic()
         try:
-            self._writer.lock()
+            lock.take()
         except OSError as problem:
             raise unavailable(problem, self._state.path) from problem
         finally:
             self._locking_since = None
 
-    def _write(self, batches: Sequence[Batch], groups: Sequence[Drafted]) -> list[_Answered]:
-        """Write the groups of batches as one; turn and lock are held."""
-        began, before = time.monotonic(), self._writer.written
-        answers = iter(self._writer.write(groups))
-        if self._writer.written > before:
+    @contextlib.contextmanager
+    def _measured(self) -> Iterator[None]:
+        """Around what makes records durable: note how long a sync of ours took, and what is to be signed."""
+        began, before = time.monotonic(), self._writer.syncs
+        yield
+        if self._writer.syncs > before:
             self._pace.wrote(time.monotonic() - began)
         self._signing.appended(self._writer.written, self._writer.size)
-        return [(batch, list(islice(answers, len(batch.calls)))) for batch in batches]
+
+
+def _split(batches: Sequence[Batch], answers: Sequence[Answer]) -> list[_Answered]:
+    rest = iter(answers)
+    return [(batch, list(islice(rest, len(batch.calls)))) for batch in batches]
 
 
 def _fault(problem: BaseException) -> AuditUnavailable:

@@ -1,11 +1,14 @@
-"""One writer of a log: it takes the lock, finds the end of the chain, and appends durably.
+"""One writer of a log: it finds the end of the chain, writes behind it, and makes that durable.
 
 Rules this module keeps:
 
-- the lock of the log is held from reading the end of the chain to the sync that makes its continuation last;
-- nothing is returned before it is durable; a batch costs one sync, whatever is in it;
-- the first write or sync that fails is the last: what it may have left is cut off, and the writer refuses
-  from then on, because a second sync would claim success for data that the first one lost;
+- `log.lock` is held from reading the end of the chain to the end of the write that continues it; where all is
+  as usual, others may write behind that before it is durable, and one sync serves them all;
+- everything unusual is done under both locks, from the first look to the sync: joining, a new segment, an
+  end that nobody vouches for;
+- nothing is answered before a sync that began after its write has succeeded, whoever made that;
+- the first write or sync that fails is the last: what it may have left is cut off, and whoever wrote that
+  refuses from then on, because a second sync would claim success for data that the first one lost;
 - it continues only a chain that ends in a record of this log, which continues the checkpoint that was seen;
 - what a dead writer left is recovered before anything new is written, and a failure of this process that
   ended the writer before is recorded.
@@ -14,27 +17,24 @@ Rules this module keeps:
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 
 from licet.errors import AuditUnavailable, EntryRefused
-from licet.files import open_plain, sync_directory
-from licet.locks import take_lock, try_lock, unlock
+from licet.files import sync_directory
 from licet.plain import plain
 from licet.record import Entry, Record
 from licet.state import StateDirectory, failures, unavailable
 
-from licet_audit import recovery, removals, seen, segments
+from licet_audit import recovery, removals, segments
 from licet_audit.batch import Answer
 from licet_audit.chain import NOTHING, Draft, Head, Spelling, log_entry
-from licet_audit.files import sync, write_all
+from licet_audit.ends import End
+from licet_audit.growing import Growing, Stopped
 from licet_audit.identity import identity
-from licet_audit.leaves import Snapshot
+from licet_audit.locking import LogLocks
+from licet_audit.pinned import MOVE_ASIDE, require_continued
 from licet_audit.segments import SEALED, Damaged, Segment
-from licet_audit.tiles import has_root
-
-_MOVE_ASIDE = "run `licet audit verify`, then move the state directory aside to start a new log"
 
 Drafted = list[Draft] | EntryRefused
 """The entries of one append, or why they can't be recorded."""
@@ -43,18 +43,27 @@ _failed: dict[str, str] = {}
 """Why this process gave up writing to a log, by its id, until the log has recorded that."""
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A batch that stands in the log: its answers, its bytes, where it ends, and how many records it has."""
+
+    answers: list[Answer]
+    data: bytes = b""
+    end: End | None = None  # None if nothing was to be written
+    records: int = 0
+
+
 class ChainWriter:
-    """Appends to the log of one state directory; used by one thread at a time, which holds the lock."""
+    """Appends to the log of one state directory; used by one thread at a time, which takes its `locks`."""
 
     def __init__(self, state: StateDirectory, segment_bytes: int) -> None:
         self._state = state
         self._segment_bytes = segment_bytes
         self.joined = False
-        self.written = 0  # records
+        self.written = 0  # records that are durable
         self._spelling = Spelling(state.log_id, {})
-        self._lock = -1
-        self._file = -1
-        self._segment = Segment(segments.segment_path(state, 0), 0, 0)
+        self._locks: LogLocks | None = None
+        self._tip: Growing | None = None
         self._sealed = True  # the next batch begins a segment
         self._tails_pending = True  # a writer that died may have set a tail aside without recording it
         self._head = NOTHING
@@ -69,7 +78,7 @@ class ChainWriter:
             AuditUnavailable: the log can't be written.
         """
         self._require_sound()
-        if self._lock >= 0:
+        if self._locks is not None:
             return
         with failures(self._state.path):
             for name in ("log", "writers", "quarantine"):
@@ -77,30 +86,31 @@ class ChainWriter:
                 if not folder.is_dir():
                     folder.mkdir(mode=0o700, exist_ok=True)
                     sync_directory(self._state.path)
-            self._lock = open_plain(self._state.path / "log.lock", os.O_RDWR | os.O_CREAT)
+            self._locks = LogLocks(self._state)
+        self._tip = Growing(self._state, self._locks)
         self._spelling = Spelling(self._state.log_id, identity())
 
-    def lock(self) -> None:
-        """Take the lock of the log, however long others hold it.
+    @property
+    def locks(self) -> LogLocks:
+        """The locks of the log; there are none before `prepare`, and none after `abandon`."""
+        if self._locks is None:
+            raise RuntimeError("the log is not open")
+        return self._locks
 
-        Raises:
-            OSError: the file system can't lock.
-        """
-        take_lock(self._lock)
-
-    def try_lock(self) -> bool:
-        """Take the lock of the log if it is free; False also if it can't be asked for, which `lock` tells."""
-        with contextlib.suppress(OSError):
-            return try_lock(self._lock)
-        return False
+    @property
+    def syncs(self) -> int:
+        """How many syncs this writer made itself, since it opened the log."""
+        return self._tip.syncs if self._tip is not None else 0
 
     def unlock(self) -> None:
-        """Give the lock back; a writer that left has none."""
-        if self._lock >= 0:
-            unlock(self._lock)
+        """Give back what locks are held; a writer that left has none."""
+        if self._locks is not None:
+            self._locks.release()
 
     def join(self) -> None:
         """Join the log, or begin it, unless that is done; close what dead writers left open.
+
+        Both locks are held.
 
         Raises:
             AuditUnavailable: the log can't be written, or is not what was last seen.
@@ -108,7 +118,7 @@ class ChainWriter:
         if self.joined:
             return
         try:
-            self._find_end()
+            self._look()
             self._enter()
         except BaseException as problem:
             self.abandon()
@@ -119,16 +129,51 @@ class ChainWriter:
         """Spell groups of entries as far as that goes before the lock is held; a group is refused alone."""
         return [self._draft(group) for group in groups]
 
-    def write(self, groups: Sequence[Drafted]) -> list[Answer]:
-        """Append all groups as one durable batch; answer each with its records, or why it has none.
+    def append(self, groups: Sequence[Drafted]) -> Written | None:
+        """Write all groups as one batch behind what others wrote; `log.lock` is held.
+
+        None if all is not as usual: nothing is written then, and `write` does it under both locks.
+
+        Raises:
+            AuditUnavailable: nothing of the batch is written.
+        """
+        self._require_sound()
+        if not self._tails_pending and not any(map(_has_lines, groups)):
+            return Written(list(map(_empty_answer, groups)))
+        try:
+            return self._append(groups) if self._goes_on() else None
+        except BaseException as problem:
+            raise self._failure(problem) from problem
+
+    def settle(self, written: Written) -> list[Answer]:
+        """Make a batch durable, unless another process has; the lock of `sync.lock` is held.
 
         Raises:
             AuditUnavailable: nothing of the batch is known to be durable.
         """
-        self._require_sound()
         try:
-            self._find_end()
-            return self._append(groups)
+            if written.end is not None:
+                self._last.settle(written.data, written.end)
+        except BaseException as problem:
+            raise self._failure(problem) from problem
+        self.written += written.records
+        return written.answers
+
+    def write(self, groups: Sequence[Drafted]) -> list[Answer]:
+        """Append all groups as one durable batch; answer each with its records, or why it has none.
+
+        Both locks are held; the one for appending is given back as soon as others may go on.
+
+        Raises:
+            AuditUnavailable: nothing of the batch is known to be durable.
+        """
+        written = self.append(groups)
+        if written is not None:
+            self.locks.append.release()
+            return self.settle(written)
+        try:
+            self._look()
+            return self._append_alone(groups)
         except BaseException as problem:
             raise self._failure(problem) from problem
 
@@ -155,10 +200,11 @@ class ChainWriter:
     def abandon(self) -> None:
         """Close all files and touch nothing: a forked child does so with its parent's writer."""
         presence, self._presence = self._presence, None
-        for descriptor in (self._file, self._lock):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self._file = self._lock = -1
+        if self._tip is not None:
+            self._tip.close()
+        if self._locks is not None:
+            self._locks.close()
+        self._tip = self._locks = None
         self.joined = False
         if presence is not None:
             presence.release()
@@ -169,6 +215,13 @@ class ChainWriter:
         self._broken = AuditUnavailable(message, advice=failure.advice)
         _failed.setdefault(self._state.log_id, failure.message)
         return failure
+
+    @property
+    def _last(self) -> Growing:
+        """The last segment, of a writer that is prepared."""
+        if self._tip is None:
+            raise RuntimeError("the log is not open")
+        return self._tip
 
     def _require_sound(self) -> None:
         if self._broken is not None:
@@ -181,69 +234,56 @@ class ChainWriter:
         """
         if isinstance(problem, AuditUnavailable):
             return problem
+        if isinstance(problem, Stopped):
+            return self._give_up(problem.failure)
         if isinstance(problem, OSError):
             return unavailable(problem, self._state.path)
         failure = self._give_up(AuditUnavailable(f"the log failed: {type(problem).__name__}: {problem}"))
         return failure if isinstance(problem, Exception) else problem
 
-    def _find_end(self) -> None:
-        """Look at what other writers did since; set a torn tail aside."""
-        if self._file >= 0:
-            now = os.fstat(self._file)
-            if now.st_size < self._segment.size or not _is_at(now, self._segment.path):
-                cut = f"`{self._segment.path}` was cut, moved or deleted while in use"
-                raise self._give_up(AuditUnavailable(cut, advice=_MOVE_ASIDE))
-            if not self._sealed and self._is_followed_to(now.st_size):
+    def _goes_on(self) -> bool:
+        """Move the end to where others wrote to, if all writers agree on that; False if it takes a look."""
+        if self._sealed or self._tails_pending:
+            return False
+        size = self._last.agreed_size()
+        return size is not None and self._is_followed_to(size)
+
+    def _look(self) -> None:
+        """Look at what other writers did since; cut off what a sync lost, set a torn tail aside."""
+        self.locks.ends.cut_lost(self._state)
+        last = self._last
+        if last.file >= 0:
+            if (size := last.size_now()) is None:
+                cut = f"`{last.segment.path}` was cut, moved or deleted while in use"
+                raise Stopped(AuditUnavailable(cut, advice=MOVE_ASIDE))
+            if not (self._sealed or last.is_of_another_epoch()) and self._is_followed_to(size):
                 return  # after a sealed segment somebody else may have begun the next one
         try:
             listed = segments.listing(self._state)
             tail = segments.find_tail(listed, self._state.log_id)
         except Damaged as problem:
-            raise AuditUnavailable(str(problem), advice=_MOVE_ASIDE) from None
+            raise AuditUnavailable(str(problem), advice=MOVE_ASIDE) from None
         if self._presence is None:
-            self._check_pinned_head(listed, tail.head)
+            require_continued(self._state, listed, tail.head)
         self._head, self._sealed = tail.head, tail.sealed
         if listed:
-            self._switch_to(listed[-1], os.O_RDWR | os.O_APPEND)
-            if self._segment.size > tail.end:
-                recovery.set_aside(self._state, self._segment, self._file, tail.end)
+            last.switch_to(listed[-1])
+            if last.segment.size > tail.end:
+                recovery.set_aside(self._state, last.segment, last.file, tail.end)
                 self._tails_pending = True
-            self._segment = self._segment.resized(tail.end)
+            last.move_to(tail.end)
 
     def _is_followed_to(self, size: int) -> bool:
         """Move the end to where others wrote to, if they left this segment open and whole."""
-        if size == self._segment.size:
+        last = self._last
+        if size == last.segment.size:
             return True
-        head = segments.grown_head(self._file, self._segment, size, self._head)
+        head = segments.grown_head(last.file, last.segment, size, self._head)
         if head is None:
             return False
-        self._head, self._segment = head, self._segment.resized(size)
+        self._head = head
+        last.move_to(size)
         return True
-
-    def _check_pinned_head(self, listed: Sequence[Segment], head: Head) -> None:
-        """Refuse, before anything is touched, to continue a log that lost what this user saw of it."""
-        known = seen.of(self._state.log_id)
-        if known is None:
-            seen.begin(self._state)
-        if known is None or known.head is None:
-            return
-        before, size = known.head, head.seq + 1
-        if before.size > size:
-            raise AuditUnavailable(
-                f"the log ends at record #{head.seq}, but record #{before.size - 1} was there before",
-                advice=_MOVE_ASIDE,
-            )
-        snapshot = Snapshot(tuple(listed), size, sealed=False)
-        try:
-            same = has_root(self._state, snapshot, before.size, before.root)
-        except LookupError as problem:
-            raise AuditUnavailable(
-                f"the first {before.size} records are gone: {problem}", advice=_MOVE_ASIDE
-            ) from None
-        if not same:
-            raise AuditUnavailable(
-                f"the first {before.size} records are not those that were there before", advice=_MOVE_ASIDE
-            )
 
     def _enter(self) -> None:
         """Become a writer of this log, and say what became of those who died."""
@@ -255,8 +295,7 @@ class ChainWriter:
             reason = _failed.get(self._state.log_id)
             entries += [log_entry("reopened", reason=plain(reason))] if reason is not None else []
             entries += recovery.unknown_results(segments.listing(self._state), dead)
-            if entries:
-                self._append(self.draft([entries]))
+            self._append_alone(self.draft([entries]))
             _failed.pop(self._state.log_id, None)
         removals.finish_if_left(self._state)
 
@@ -266,11 +305,35 @@ class ChainWriter:
         except ValueError as problem:
             return EntryRefused(f"an entry can't be recorded: {problem}")
 
-    def _append(self, groups: Sequence[Drafted]) -> list[Answer]:
-        """Write one batch; the lock is held and the end of the chain is known."""
+    def _append(self, groups: Sequence[Drafted]) -> Written:
+        """Write one batch behind an end that all writers vouch for, and vouch for the new one."""
+        answers, lines, head = self._seated(groups)
+        sealed, head = self._seal_if_full(lines, head)
+        data, before = b"".join(lines), self._head
+        end = self._last.write_behind(data)
+        self._head, self._sealed = head, sealed
+        self._remember(answers)
+        return Written(answers, data, end, head.seq - before.seq)
+
+    def _append_alone(self, groups: Sequence[Drafted]) -> list[Answer]:
+        """Write one batch and make it durable, with all that it stands on; both locks are held."""
         tails = recovery.pending_tails(self._state) if self._tails_pending else {}
         if tails:
             groups = [*self.draft([tuple(tails.values())]), *groups]
+        answers, lines, head = self._seated(groups)
+        if lines:
+            self._commit(lines, head)
+        else:
+            self._last.sync()  # this writer goes on from what stands there, so that must not be lost any more
+        if self._tails_pending:
+            with contextlib.suppress(OSError):  # the batch is durable; at worst a tail is recorded twice
+                recovery.mark_recorded(tails)
+                self._tails_pending = False
+        self._remember(answers)
+        return answers[1:] if tails else answers
+
+    def _seated(self, groups: Sequence[Drafted]) -> tuple[list[Answer], list[bytes], Head]:
+        """Give all groups their places behind the end: their answers and lines, and the last record."""
         head, lines, answers = self._head, list[bytes](), list[Answer]()
         for group in groups:
             if isinstance(group, EntryRefused):
@@ -278,15 +341,7 @@ class ChainWriter:
             else:
                 records, head = self._seat(group, head, lines)
                 answers.append(records)
-        if lines:
-            self._commit(lines, head)
-            if self._tails_pending:
-                with contextlib.suppress(OSError):  # the batch is durable; at worst a tail is recorded twice
-                    recovery.mark_recorded(tails)
-                    self._tails_pending = False
-        for answer in answers:
-            self._remember(answer)
-        return answers[1:] if tails else answers
+        return answers, lines, head
 
     def _seat(
         self, group: Sequence[Draft], head: Head, lines: list[bytes]
@@ -301,52 +356,41 @@ class ChainWriter:
         return tuple(records), Head(seq, prev)
 
     def _commit(self, lines: list[bytes], head: Head) -> None:
-        """Make `lines`, which end at `head`, the durable continuation of the log."""
-        fresh = self._sealed
-        if fresh:
-            first = Segment(segments.segment_path(self._state, self._head.seq + 1), self._head.seq + 1, 0)
-            self._switch_to(first, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL)
+        """Make `lines`, which end at `head`, the durable continuation of the log; both locks are held."""
+        last, new = self._last, self._sealed
+        if new:
+            if last.file >= 0:
+                last.sync()  # nobody syncs a segment once it is left
+            first = self._head.seq + 1
+            last.switch_to(Segment(segments.segment_path(self._state, first), first, 0), make=True)
             if self._presence is not None:
-                self._presence.advance(min(self._open_runs.values(), default=first.first))
-        sealed = self._segment.size + sum(map(len, lines)) >= self._segment_bytes
+                self._presence.advance(min(self._open_runs.values(), default=first))
+        sealed, head = self._seal_if_full(lines, head)
+        last.write(b"".join(lines), new=new)
+        self.written += head.seq - self._head.seq
+        self._head, self._sealed = head, sealed
+
+    def _seal_if_full(self, lines: list[bytes], head: Head) -> tuple[bool, Head]:
+        """Add the line that seals the segment if this batch fills it; whether it does, and the head."""
+        sealed = self._last.segment.size + sum(map(len, lines)) >= self._segment_bytes
         if sealed:
             _, head = self._seat([self._spelling.draft(log_entry(SEALED))], head, lines)
-        data = b"".join(lines)
-        try:
-            write_all(self._file, data)
-            sync(self._file)
-            if fresh:
-                sync_directory(self._segment.path.parent)
-        except BaseException as problem:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._file, self._segment.size)
-            if isinstance(problem, OSError):
-                raise self._give_up(unavailable(problem, self._segment.path)) from problem
-            raise
-        self._segment = self._segment.resized(self._segment.size + len(data))
-        self.written += head.seq - self._head.seq
-        self._head = head
-        self._sealed = sealed
+        return sealed, head
 
-    def _remember(self, answer: Answer) -> None:
-        for record in answer if isinstance(answer, tuple) else ():
+    def _remember(self, answers: Iterable[Answer]) -> None:
+        for record in (one for answer in answers if isinstance(answer, tuple) for one in answer):
             if record.entry.kind == "result":
                 self._open_runs.pop(record.entry.run_id, None)
             elif record.entry.kind == "execution" and record.entry.phase == "before":
                 self._open_runs[record.entry.run_id] = record.seq
 
-    def _switch_to(self, segment: Segment, flags: int) -> None:
-        descriptor = open_plain(segment.path, flags)
-        if self._file >= 0:
-            os.close(self._file)
-        self._file, self._segment = descriptor, segment
+
+def _has_lines(group: Drafted) -> bool:
+    return bool(group) and not isinstance(group, EntryRefused)
 
 
-def _is_at(file: os.stat_result, path: Path) -> bool:
-    """Whether an open file is still where it was opened."""
-    with contextlib.suppress(OSError):
-        return os.path.samestat(file, path.lstat())
-    return False
+def _empty_answer(group: Drafted) -> Answer:
+    return group if isinstance(group, EntryRefused) else ()
 
 
 def forget_failures() -> None:

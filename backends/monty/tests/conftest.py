@@ -59,6 +59,7 @@ class MakePlan(Protocol):
         environment: Mapping[str, str] = ...,
         tenant: str | None = ...,
         policy_class: str = ...,
+        backend: str = ...,
     ) -> ExecutionPlan: ...
 
 
@@ -78,11 +79,12 @@ def seal(
     environment: Mapping[str, str] | None = None,
     tenant: str | None = None,
     policy_class: str = "tests",
+    backend: str = "monty",
 ) -> ExecutionPlan:
     return plans.seal(
         ExecutionPlan(
             run_id="run",
-            backend="monty",
+            backend=backend,
             code=code,
             inputs=inputs or {},
             stdin=b"",

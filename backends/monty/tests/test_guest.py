@@ -1,12 +1,11 @@
-"""What code is told by its surroundings: environment, files, time, randomness, tools."""
+"""What code is told by its surroundings: environment, files, time, randomness."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
-from licet.backend import Access, GuestError, Reply, Termination, ToolCall
+from licet.backend import Access, GuestError
 from licet.request import Limits
 
 
@@ -102,133 +101,6 @@ def test_clock_and_randomness_are_real(run: Any) -> None:
     assert (first[0], first[2]) == (True, 5)
     assert first[1] != second[1]
     assert run("import os\nos.urandom(2 ** 21)").error.type == "ValueError"
-
-
-TOOL_CALLS = [
-    "find(1, 'two', three=[3.0, None])",
-    "await find(1, 'two', three=[3.0, None])",
-    "f = find\nf(1, 'two', three=[3.0, None])",
-    "[find(i, 'two', three=[3.0, None]) for i in [1]][0]",
-    "async def main():\n    return await find(1, 'two', three=[3.0, None])\nawait main()",
-    "def call(g): return g(1, 'two', three=[3.0, None])\ncall(find)",
-    "find(*[1, 'two'], **{'three': [3.0, None]})",
-]
-
-
-@pytest.mark.parametrize("code", TOOL_CALLS)
-def test_tools_are_called_directly_or_awaited(code: str, run: Any, host: Any) -> None:
-    outcome = run(code, host, tools=("find",))
-    assert (outcome.error, outcome.value) == (None, ["find", [1, "two"], {"three": [3.0, None]}])
-    assert [(call.name, call.args, call.kwargs) for call in host.calls] == [
-        ("find", (1, "two"), {"three": [3.0, None]})
-    ]
-
-
-def test_a_call_has_its_line(run: Any, host: Any) -> None:
-    run("é = 1\n\nfind()\nx = [\n  find()]\neval('find()')\nfind()", host, tools=("find",))
-    assert [call.line for call in host.calls] == [3, 5, None, 7]
-
-
-def test_only_opened_names_are_tools(run: Any, host: Any) -> None:
-    for code in ("other()", "other", "h = find\nother()", "__import__('os')", "find.other()"):
-        outcome = run(code, host, tools=("find",))
-        assert outcome.error.type in ("NameError", "AttributeError")
-    assert host.calls == []
-
-
-def test_replies_of_every_kind(run: Any, make_host: Any) -> None:
-    async def reply(call: ToolCall) -> Reply:
-        kind = call.args[0]
-        if kind == "value":
-            return Reply(value={"a": (1, b"x")})
-        if kind == "object":
-            return Reply(value=object())
-        if kind == "surrogate":
-            return Reply(value=["\ud800"])
-        return Reply(error=GuestError(kind, "why"))
-
-    code = """
-found = []
-for kind in kinds:
-    try:
-        found.append(ask(kind))
-    except Exception as problem:
-        found.append(f"{type(problem)} {problem}")
-try:
-    await ask("object")
-except TypeError as problem:
-    found.append(f"{problem}")
-found"""
-    kinds = ["value", "object", "surrogate", "ValueError", "PermissionError", "HTTPError", "MemoryError"]
-    outcome = run(code, make_host(tool=reply), tools=("ask",), inputs={"kinds": kinds})
-    assert outcome.value[0] == {"a": (1, b"x")}
-    assert outcome.value[1].startswith("<class 'TypeError'> ask() returned what can't enter the sandbox: ")
-    assert outcome.value[2].startswith("<class 'TypeError'> ask() returned what can't enter the sandbox: ")
-    assert outcome.value[3:7] == [
-        "<class 'ValueError'> why",
-        "<class 'PermissionError'> why",
-        "<class 'RuntimeError'> HTTPError: why",
-        "<class 'RuntimeError'> MemoryError: why",
-    ]
-    assert outcome.value[7].startswith("ask() returned what can't enter the sandbox: ")
-
-
-@pytest.mark.parametrize("fatal", [Termination.tool_limit, Termination.policy_denied])
-def test_a_fatal_reply_ends_the_run(fatal: Termination, run: Any, make_host: Any) -> None:
-    async def refuse(call: ToolCall) -> Reply:
-        return Reply(fatal=fatal)
-
-    host = make_host(tool=refuse)
-    code = "try:\n    f()\nexcept BaseException: pass\nfinally:\n    print('still here')"
-    outcome = run(code, host, tools=("f",))
-    assert (outcome.termination, outcome.exit_code, host.stdout) == (fatal, None, b"")
-
-
-def test_objects_of_the_code_do_not_reach_a_tool(run: Any, host: Any) -> None:
-    bomb = "x = 1\nfor i in range(40): x = [x, x]\n"
-    for code, why in [
-        ("class P: pass\nfind(P())", "hold a `P`, which is no plain data"),
-        ("class P: pass\nfind(a=[{'b': P()}])", "hold a `P`, which is no plain data"),
-        (
-            "from collections import namedtuple\nP = namedtuple('P', 'a')\nfind(P(1))",
-            "hold a `P`, which is no plain",
-        ),
-        (f"{bomb}find(x)", "are more than 100000 values"),
-        (f"class P: pass\n{bomb}p = P()\np.x = x\nfind(p)", "hold a `P`, which is no plain data"),
-    ]:
-        error = run(code, host, tools=("find",)).error
-        assert (error.type, why in error.message) == ("TypeError", True)
-    assert host.calls == []
-
-
-def test_calls_inside_sorted_and_map_get_advice(run: Any, host: Any) -> None:
-    for code in ("list(map(find, [1]))", "sorted([2, 1], key=find)", "sorted([2, 1], key=lambda x: find(x))"):
-        outcome = run(code, host, tools=("find",))
-        assert outcome.error.type == "NotImplementedError"
-        assert (
-            outcome.detail == "call tools in a loop or a comprehension, not from inside map, sorted or filter"
-        )
-    assert host.calls == []
-
-
-def test_tools_run_on_the_callers_loop_in_its_context(make_plan: Any, make_host: Any, backend: Any) -> None:
-    from contextvars import ContextVar
-
-    from licet.backend import execute
-
-    span: ContextVar[str] = ContextVar("span", default="none")
-    seen: list[Any] = []
-
-    async def look(call: ToolCall) -> Reply:
-        seen.append((asyncio.get_running_loop(), span.get()))
-        return Reply()
-
-    async def main() -> None:
-        span.set("mine")
-        await execute(backend, make_plan("f()", tools=("f",)), make_host(tool=look))
-        assert seen == [(asyncio.get_running_loop(), "mine")]
-
-    asyncio.run(main())
 
 
 def test_inputs_are_names_of_the_code(run: Any) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import importlib
 import sys
 from typing import Any
 
 import pytest
 from licet.screen import FEATURES
-from licet_monty.language import BUILTINS, LACKS_SYNTAX, LANGUAGE, MODULES
+from licet_monty.language import BUILTINS, LACKS_SYNTAX, LANGUAGE, MEMBERS, MODULES
 
 _ASYNC = "import asyncio\nasync def main():\n{body}\nanswer = asyncio.run(main())\n"
 
@@ -162,6 +163,23 @@ answer = issubclass(int, A)""",
     "defines:__aexit__": PROGRAMS["async_with"],
     "relative_import": "from . import x\nanswer = True",
 }
+for _name, _test in {
+    "add_note": "ValueError('a').add_note('b') is None",
+    "as_integer_ratio": "(0.5).as_integer_ratio() == (1, 2)",
+    "bit_count": "(5).bit_count() == 2",
+    "bit_length": "(5).bit_length() == 3",
+    "denominator": "(5).denominator == 1",
+    "difference_update": "{1}.difference_update({1}) is None",
+    "format_map": "'{x}'.format_map({'x': 1}) == '1'",
+    "intersection_update": "{1}.intersection_update({1}) is None",
+    "is_integer": "(1.0).is_integer()",
+    "numerator": "(5).numerator == 5",
+    "symmetric_difference_update": "{1}.symmetric_difference_update({1}) is None",
+    "to_bytes": "(5).to_bytes(1, 'big') == b'\\x05'",
+    "translate": "'a'.translate({97: 'b'}) == 'b'",
+    "with_traceback": "str(ValueError('a').with_traceback(None)) == 'a'",
+}.items():
+    PROGRAMS[f"method:{_name}"] = f"answer = {_test}"
 _NOT_HERE = {
     "relative_import": "code has no package on CPython either",
     "type_alias": "" if sys.version_info >= (3, 12) else "new in Python 3.12",
@@ -218,6 +236,50 @@ found"""
     others = sorted(name for name in missing if not name.startswith("_"))
     assert run(code, inputs={"names": sorted(BUILTINS)}).value == sorted(BUILTINS)
     assert run(code, inputs={"names": others}).value == []
+
+
+def _reachable(owner: str) -> list[str]:
+    """What CPython has of a module, class or stream, without names that begin with an underscore."""
+    path, names = owner, []
+    while path not in sys.modules:
+        path, _, name = path.rpartition(".")
+        names.insert(0, name)
+    found = sys.modules[path]
+    for name in names:
+        found = getattr(found, name)
+    return sorted(name for name in dir(found) if not name.startswith("_"))
+
+
+_TAKEN = """
+import {module}
+found = []
+for name in names:
+    try:
+        eval("{owner}." + name + "{called}")
+        found.append(name)
+    except AttributeError as problem:
+        if not str(problem).endswith("attribute '" + name + "'"):
+            found.append(name)
+    except Exception:
+        found.append(name)
+found"""
+
+
+@pytest.mark.parametrize("owner", sorted(MEMBERS))
+def test_every_member_is_there_and_no_other(owner: str, run: Any) -> None:
+    module = next(m for m in sorted(MODULES, key=len, reverse=True) if f"{owner}.".startswith(f"{m}."))
+    importlib.import_module(module)
+    names = sorted({*_reachable(owner), *MEMBERS[owner]})
+    called = "" if owner == module else "()"  # methods of a class are there only to be called
+    code = _TAKEN.format(module=module, owner=owner, called=called)
+    assert run(code, inputs={"names": names}).value == sorted(MEMBERS[owner])
+
+
+def test_every_module_has_its_members() -> None:
+    assert {owner for owner in MEMBERS if owner in MODULES} == MODULES
+    assert {f"{owner}.{name}" for owner, names in MEMBERS.items() for name in names} >= {
+        owner for owner in MEMBERS if owner not in MODULES
+    }
 
 
 def test_there_is_no_standard_input() -> None:

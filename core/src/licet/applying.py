@@ -64,7 +64,7 @@ def facts_of(request: NormalizedRequest, report: ScreenReport, at: datetime, sta
             tools=tuple(sorted(request.tools)),
             metadata=request.metadata,
             limits=request.limits,
-            intents=(*(request.intents or ()), *canonical(report, request.workdir).intents),
+            intents=(*(request.intents or ()), *canonical(report, request).intents),
             narrows=request.intents is not None,
             complete=request.intents is not None or not stack.opens_unasked,
             modules=tuple(sorted(report.needs.modules)),
@@ -102,19 +102,27 @@ def _waits(rule: Rule, facts: Facts) -> bool:
     return facts.call is None and rule.condition.reads_call
 
 
-def canonical(report: ScreenReport, workdir: str) -> ScreenReport:
-    """What the screen saw, its targets in canonical form; one that has none counts as unknown."""
+def canonical(report: ScreenReport, request: NormalizedRequest) -> ScreenReport:
+    """What the screen saw, its targets in canonical form; one that has none counts as unknown.
+
+    Where code reads a file of the request by the name that it has for the code, the file itself is meant.
+    """
     if report.canonical or not report.intents:
         return report
-    return replace(report, intents=tuple(_canonical(report.intents, workdir)), canonical=True)
+    return replace(report, intents=tuple(_canonical(report.intents, request)), canonical=True)
 
 
-def _canonical(intents: Iterable[Intent], workdir: str) -> Iterator[Intent]:
+def _canonical(intents: Iterable[Intent], request: NormalizedRequest) -> Iterator[Intent]:
+    files = {mount.path: mount.host for mount in request.files}
     for intent in intents:
         try:
             target = (
-                canonical_target(intent.action, intent.target or "", base=workdir) if intent.target else None
+                canonical_target(intent.action, intent.target or "", base=request.workdir)
+                if intent.target
+                else None
             )
+            if target in files and intent.action == "read":
+                target = files[target]
         except ValueError:
             target = None
         yield replace(intent, target=target, source="inferred")

@@ -22,6 +22,7 @@ from licet.errors import BackendError
 from licet.output import bounded
 from licet.plan import ExecutionPlan
 from licet.request import Action
+from licet.writes.staged import Staged
 
 T = TypeVar("T")
 
@@ -57,14 +58,25 @@ class Language:
     """What code a backend can run; None means no restriction of that kind.
 
     `lacks_syntax` holds feature names of `licet.screen.FEATURES`. `modules` lists importable dotted names
-    (a listed package does not imply its submodules).
+    (a listed package does not imply its submodules). `members` says for dotted names of modules, and of what
+    is in them, which names can be taken from there; what it does not list is not restricted.
     """
 
     name: str
     lacks_syntax: frozenset[str] = frozenset()
     modules: frozenset[str] | None = None
     builtins: frozenset[str] | None = None
+    members: Mapping[str, frozenset[str]] | None = None
     stdin: bool = True
+
+    def missing_member(self, path: str) -> str | None:
+        """The first part of a dotted name that is not there: `a.b` of `a.b.c`; None if nothing is missing."""
+        for cut, sign in enumerate(path) if self.members is not None else ():
+            there = self.members.get(path[:cut]) if sign == "." and self.members is not None else None
+            name = path[cut + 1 :].partition(".")[0]
+            if there is not None and name not in there:
+                return f"{path[:cut]}.{name}"
+        return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +88,8 @@ class Descriptor:
     `configuration` tells this instance from others of its class, as far as a wall may depend on it: a file
     and its state, an image and its digest. Receipts are bound to it. `governs` lists the surroundings that
     code gets from `Host.now` and `Host.random_bytes` and from nowhere else. `suspends` says that a run which
-    waits for an approval can be taken out of its sandbox and go on in another.
+    waits for an approval can be taken out of its sandbox and go on in another. `mounts` says that code can
+    see a file of the host at another path (`ExecutionPlan.files`).
     """
 
     name: str
@@ -89,6 +102,7 @@ class Descriptor:
     configuration: str = ""
     governs: frozenset[Surrounding] = frozenset()
     suspends: bool = False
+    mounts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +133,7 @@ class Outcome:
     for `exited` alone: 0, or 1 for an uncaught exception, or what `SystemExit` said, or 128 and the number of
     the signal that ended the code. Of the protection of this very run, by control name, `configured` says
     what the backend set up, and `observed` is the read-back: what the system showed of it afterwards.
+    `staged` is what the code wrote, which has not reached the host: core commits it, or drops it.
     `suspension` is set for `approval_pending` alone: the whole run as its backend wrote it down, to go on
     with in another sandbox; None where that can't be, and `detail` says why.
     """
@@ -133,6 +148,7 @@ class Outcome:
     observed: Mapping[str, str] = field(default_factory=dict)
     detail: str | None = None
     suspension: bytes | None = field(default=None, repr=False)
+    staged: Staged | None = field(default=None, repr=False, compare=False)
 
     @property
     def succeeded(self) -> bool:
@@ -253,6 +269,20 @@ class Backend(Protocol):
         ...
 
 
+@runtime_checkable
+class Layered(Protocol):
+    """A backend whose first wall is its language, with walls of the kernel behind it."""
+
+    def behind(self) -> Backend:
+        """Return those walls alone, round plain Python, as if the language had been broken.
+
+        Whoever claims the boundary `kernel` for what the language keeps code from anyway is attacked there
+        too: through the language an attack never gets as far as the kernel. Made anew by its class without
+        arguments, it describes itself the same.
+        """
+        ...
+
+
 QUEUE_S = 310.0
 """How long `open` may take, waiting for a free worker included."""
 
@@ -287,6 +317,8 @@ def _checked(outcome: Outcome, name: str) -> Outcome:
         raise BackendError(f"backend `{name}` answered `{outcome.termination}`, which is not its to say")
     if outcome.suspension is not None and outcome.termination is not Termination.approval_pending:
         raise BackendError(f"backend `{name}` suspended a run that waits for nothing")
+    if outcome.staged is not None and not isinstance(outcome.staged, Staged):
+        raise BackendError(f"backend `{name}` returned no list of what the code wrote")
     exited = outcome.termination is Termination.exited
     if exited != isinstance(outcome.exit_code, int) or (outcome.exit_code == 0 and outcome.error is not None):
         raise BackendError(f"backend `{name}` returned an outcome that contradicts itself")
@@ -302,6 +334,7 @@ def _checked(outcome: Outcome, name: str) -> Outcome:
         observed=_short(outcome.observed),
         detail=outcome.detail and bounded(outcome.detail, 1000),
         suspension=outcome.suspension,
+        staged=outcome.staged,
     )
 
 

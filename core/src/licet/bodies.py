@@ -12,43 +12,52 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from licet import keeping
 from licet.applying import Hit
 from licet.approval import Authorization
-from licet.backend import Descriptor, Outcome, Termination
+from licet.backend import Descriptor, Termination
+from licet.calling import of_python
 from licet.contract import Blocker
 from licet.decide import Decision, Verdict
+from licet.digests import Digest
 from licet.plain import Plain, plain, plain_body
 from licet.plan import ExecutionPlan, Opened
 from licet.policy import PolicyStack
 from licet.prepare import Prepared
 from licet.report import versions
-from licet.request import CodeNeeds, Limits, Subject, Tool
-from licet.result import Output, Protection
+from licet.request import CodeNeeds, Limits, NormalizedRequest, Subject, Tool
+from licet.result import Protection
+from licet.scrubbing import Clean, Finding
 from licet.select import Candidate, Chosen, Selection
+from licet.writes.settling import Recovered
+from licet.writes.staged import Change, Written
 
 if TYPE_CHECKING:
     from licet.probe.attack import Attack
     from licet.probe.results import ProbeResult
 
 
-def request(prepared: Prepared, caller_span: str | None = None) -> dict[str, Any]:
+def request(
+    prepared: Prepared, caller_span: str | None = None, rerun_of: str | None = None
+) -> dict[str, Any]:
     """Who asks for what, and when: with the decision, all that it takes to decide it again."""
     normalized = prepared.request
     return {
         "at": prepared.facts.at.isoformat(),
         "took_ns": prepared.took_ns,
         **({"caller_span": caller_span} if caller_span else {}),
+        **({"rerun_of": rerun_of} if rerun_of else {}),
         "subject": normalized.subject.model_dump(exclude_none=True),
         "digests": normalized.digests.as_json(),
         "code_bytes": normalized.code_bytes,
         "stdin_bytes": normalized.stdin_bytes,
         "inputs": sorted(normalized.inputs),
         "tools": sorted(normalized.tools),
+        **_signatures(normalized),
         "environment": sorted(normalized.environment),
         "workdir": normalized.workdir,
         "limits": _limits(normalized.limits),
@@ -61,9 +70,18 @@ def request(prepared: Prepared, caller_span: str | None = None) -> dict[str, Any
         "requirements": normalized.requirements,
         "changes": normalized.changes,
         "metadata": normalized.metadata,
+        **({"files": normalized.files} if normalized.files else {}),
         **keeping.left_out(prepared),
         **versions(),
     }
+
+
+def _signatures(normalized: NormalizedRequest) -> dict[str, Any]:
+    """What Python says that the tools take: a call can't be understood again without it."""
+    if not normalized.tools:
+        return {}
+    found = {name: of_python(tool.handler) for name, tool in sorted(normalized.tools.items())}
+    return {"signatures": {name: one.as_json() for name, one in found.items() if one is not None}}
 
 
 def _needs(needs: CodeNeeds) -> dict[str, Any]:
@@ -72,6 +90,7 @@ def _needs(needs: CodeNeeds) -> dict[str, Any]:
         "syntax": sorted(needs.syntax),
         "modules": sorted(needs.modules),
         "builtins": sorted(needs.builtins),
+        "members": sorted(needs.members),
         "stdin": needs.stdin,
     }
 
@@ -109,6 +128,8 @@ def decision(decided: Decision, stack: PolicyStack) -> Plain:
                 for found in decided.violations
             ],
             "opened": decided.opened,
+            "clock": stack.clock,
+            "random": stack.random,
             **_beside(decided),
         }
     )
@@ -247,6 +268,8 @@ def execution(plan: ExecutionPlan, chosen: Chosen) -> dict[str, Any]:
         "contract": plan.contract.digest,
         "claimed": plan.contract.levels,
         "opened": _opened(plan.opened),
+        "awaitable": sorted(plan.awaitable),
+        "governs": sorted(chosen.descriptor.governs),
     }
 
 
@@ -255,25 +278,57 @@ def _opened(opened: Opened) -> Plain:
     return plain_body(opened.as_json())
 
 
+def commit(changes: Sequence[Change], digest: Digest) -> dict[str, Any]:
+    """What is about to be written to the host."""
+    return {
+        "changes": [
+            {
+                "path": one.path,
+                "change": one.change,
+                "bytes": one.file.bytes if one.file else None,
+                "digest": digest("file", bytes.fromhex(one.file.sha256)) if one.file else None,
+            }
+            for one in changes
+        ]
+    }
+
+
+def recovered(one: Recovered) -> dict[str, Any]:
+    """What became of a commit that a process left open by dying."""
+    return {
+        "event": "writes_recovered",
+        "run": one.run_id,
+        "outcome": one.outcome,
+        "paths": one.paths,
+        "reason": one.reason,
+    }
+
+
 def result(
-    outcome: Outcome,
+    clean: Clean,
     protection: Protection,
-    output: Output,
-    digest: Callable[[str, bytes], str],
+    written: Written,
+    digest: Digest,
     *,
+    scrubbers: Sequence[str],
     tool_calls: int,
     accesses: int,
+    surroundings: Mapping[str, int],
 ) -> dict[str, Any]:
     """How it ended, and what was seen of its protection: apart from what was claimed before it.
 
-    `took_ns` is how long the digests took, which are made after the code has ended.
+    `scrubbers` are those who looked at what is `clean` now. `took_ns` is how long the digests took, which
+    are made after the code has ended.
     """
     began_ns = time.monotonic_ns()
+    outcome, output = clean.outcome, clean.output
     error = outcome.error
-    content = {"stdout": output.stdout, "stderr": output.stderr, "value": outcome.value_repr or ""}
+    content = contents(output.stdout, output.stderr, outcome.value_repr)
     return {
         "termination": outcome.termination,
-        "success": outcome.succeeded,
+        "success": outcome.succeeded and written.refused is None,
+        "writes": written.state,
+        "writes_refused": written.refused,
         "exit_code": outcome.exit_code,
         "error": {"type": error.type, "line": error.line} if error else None,
         "usage": outcome.usage,
@@ -281,21 +336,37 @@ def result(
         "stderr_bytes": output.stderr_bytes,
         "stdout_truncated": output.stdout_truncated,
         "stderr_truncated": output.stderr_truncated,
-        "digests": {
-            name: digest(name, text.encode("utf-8", "surrogatepass")) for name, text in content.items()
-        },
+        "digests": digests_of(content, digest),
         "configured": protection.configured,
         "observed": protection.observed,
         "unknown": protection.unknown,
+        "scrubbers": scrubbers,
+        "scrubbed": [finding(one) for one in clean.findings],
         "tool_calls": tool_calls,
         "accesses": accesses,
+        "surroundings": surroundings,
         "took_ns": time.monotonic_ns() - began_ns,
     }
+
+
+def contents(stdout: str, stderr: str, value: str | None) -> dict[str, str]:
+    """What code leaves that is digested, by name; `value` is a repr."""
+    return {"stdout": stdout, "stderr": stderr, "value": value or ""}
+
+
+def digests_of(content: Mapping[str, str], digest: Digest) -> dict[str, str]:
+    """The digests of `contents`."""
+    return {name: digest(name, text.encode("utf-8", "surrogatepass")) for name, text in content.items()}
 
 
 def refusal(termination: Termination, detail: str) -> dict[str, Any]:
     """A run that ended before anything ran."""
     return {"termination": termination, "success": False, "detail": detail, "executed": False}
+
+
+def finding(one: Finding) -> dict[str, Any]:
+    """What was taken out of one channel; never the secret."""
+    return {"channel": one.channel, "kind": one.kind, "count": one.count, "reason": one.reason}
 
 
 def _shortfall(blocker: Blocker) -> str:

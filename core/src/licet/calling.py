@@ -23,7 +23,7 @@ from licet.request import Tool
 def signature_of(tool: str, stack: PolicyStack, handler: Callable[..., Any] | None) -> Signature | None:
     """What the policy, or else Python, says that a tool takes; None if neither knows."""
     declared = stack.tools.get(tool)
-    python = None if handler is None else _of_python(handler)
+    python = None if handler is None else of_python(handler)
     if declared is None or python is None:
         return python if declared is None else declared
     return as_taken(declared, python)
@@ -39,7 +39,7 @@ def check_tools(tools: Mapping[str, Tool], stack: PolicyStack) -> None:
     from licet.policy.conditions import check_calls  # a run without tools has no use for it
 
     for name, tool in tools.items():
-        python = _of_python(tool.handler)
+        python = of_python(tool.handler)
         if python is None:
             continue
         if (declared := stack.tools.get(name)) is None:
@@ -53,7 +53,8 @@ def check_tools(tools: Mapping[str, Tool], stack: PolicyStack) -> None:
             )
 
 
-def _of_python(handler: Callable[..., Any]) -> Signature | None:
+def of_python(handler: Callable[..., Any]) -> Signature | None:
+    """What Python says that a tool takes; None if it does not know."""
     try:
         return _kept(handler)
     except Exception:  # a callable that can't be kept by its hash

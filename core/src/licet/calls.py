@@ -25,6 +25,7 @@ from licet.backend import GuestError, Reply, Termination, ToolCall
 from licet.calling import signature_of
 from licet.conclude import why_denied
 from licet.decide import Decision, decide_call, tightened
+from licet.digests import Digest, of_call
 from licet.errors import AuditUnavailable
 from licet.performing import Performance, ToolExit
 from licet.plan import ExecutionPlan
@@ -32,26 +33,32 @@ from licet.policy.facts import CallFacts
 from licet.policy.signatures import bind
 from licet.prepare import Deciders, Prepared
 from licet.request import Tool
+from licet.rerun import Recall
 from licet.result import CallOutcome, ToolCallMade
+from licet.scrubbing import Finding, Scrubbed
 from licet.stubs import shown_signature
 from licet.trail import Trail
 
-Digest = Callable[[str, bytes], str]
-Scrub = Callable[[Any], Any]
-"""Gives back a message, or a value that crosses, without the secrets in it."""
+Scrub = Callable[[str], Scrubbed]
+"""Takes the secrets out of a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a call comes to; `size` is that of its result in wire form."""
+    """What a call comes to; `size` is that of its result in wire form, `findings` were taken out of it."""
 
     reply: Reply
     outcome: CallOutcome
     size: int | None = None
+    findings: tuple[Finding, ...] = ()
 
 
 class ToolCalls:
-    """Answers the calls of one run; `scrub` takes secrets out of what goes back to the code."""
+    """Answers the calls of one run.
+
+    `scrub` takes secrets out of what exceptions tell the code. `recall` answers in place of the tools, which
+    are not called then. `before` is called ahead of each record.
+    """
 
     def __init__(
         self,
@@ -60,7 +67,10 @@ class ToolCalls:
         trail: Trail,
         digest: Digest,
         deciders: Deciders | None = None,
-        scrub: Scrub | None = None,
+        *,
+        scrub: Scrub = Scrubbed,
+        recall: Recall | None = None,
+        before: Callable[[], None] = lambda: None,
     ) -> None:
         self.made: list[ToolCallMade] = []
         self.why_ended: str | None = None
@@ -70,6 +80,8 @@ class ToolCalls:
         self._digest = digest
         self._deciders = deciders
         self._scrub = scrub
+        self._recall = recall
+        self._before = before
         self._sequence = 0
 
     async def call(self, call: ToolCall) -> Reply:
@@ -91,14 +103,18 @@ class ToolCalls:
         except ValueError as problem:
             return _error("TypeError", str(problem))
         took_ns = time.monotonic_ns() - began_ns
-        digest = self._digest("call", f"{self._plan.plan_digest}\0{sequence}\0{name}\0{arguments}".encode())
+        digest = of_call(self._digest, self._plan.plan_digest, sequence, name, arguments)
         body = {"sequence": sequence, "tool": name, "call_digest": digest, **bodies.call(decision, tool)}
         body |= {"argument_bytes": len(arguments), "took_ns": took_ns}
+        self._before()
         self._trail.step("tool_call", body, phase="before", kept=keeping.of_call(self._prepared, arguments))
         await self._trail.commit()
         begun = _Begun(sequence, name, digest, decision, time.monotonic())
         with self._trail.inside(f"{telemetry.CALL} {sequence}"):
-            answer = self._refusal(call, tool, decision) or await self._perform(begun, call, tool)
+            if self._recall is not None:
+                answer = _Answer(*self._recall.answer(sequence, name, arguments, decision))
+            else:
+                answer = self._refusal(call, tool, decision) or await self._perform(begun, call, tool)
         await self._ended(begun, answer)
         return answer.reply
 
@@ -191,12 +207,10 @@ class ToolCalls:
         try:
             value = performance.result()
         except ToolExit as problem:
-            return _Answer(_error(problem.kind, self._told(problem)), "raised")
+            return self._raised(problem.kind, problem)
         except BaseException as problem:
-            return _Answer(_error(type(problem).__name__, self._told(problem)), "raised")
+            return self._raised(type(problem).__name__, problem)
         try:
-            if self._scrub is not None:
-                value = self._scrub(value)
             size = len(values.exactly(value))
         except ValueError as problem:
             return _withheld(f"{tool.name}() returned what can't cross: {problem}")
@@ -205,9 +219,9 @@ class ToolCalls:
             return replace(_withheld(why), size=size)
         return _Answer(Reply(value=value), "returned", size)
 
-    def _told(self, problem: BaseException) -> str:
-        message = messages.told(problem, (self._plan.workdir,))
-        return str(self._scrub(message)) if self._scrub is not None else message
+    def _raised(self, kind: str, problem: BaseException) -> _Answer:
+        clean = self._scrub(messages.told(problem, (self._plan.workdir,)))
+        return _Answer(_error(kind, clean.text), "raised", findings=clean.findings)
 
     async def _ended(self, begun: _Begun, answer: _Answer) -> None:
         duration = time.monotonic() - begun.at
@@ -218,8 +232,13 @@ class ToolCalls:
         body: dict[str, Any] = {"sequence": begun.sequence, "tool": begun.name, "outcome": answer.outcome}
         if answer.size is not None:
             body["result_bytes"] = answer.size
-        known = answer.outcome in ("returned", "raised", "denied", "unknown tool")
-        kept = keeping.of_reply(self._prepared, answer.reply) if known else ()
+        if answer.reply.error is not None:
+            body["error"] = answer.reply.error.type
+        if answer.findings:
+            body["scrubbed"] = [bodies.finding(one) for one in answer.findings]
+        told = answer.outcome == "returned" or answer.reply.error is not None
+        kept = keeping.of_reply(self._prepared, answer.reply) if told else ()
+        self._before()
         self._trail.step("tool_call", body, phase="after", kept=kept)
         await self._trail.commit()
 

@@ -11,14 +11,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from licet import bodies
+from licet.approval import authorize
 from licet.backend import GuestError, Outcome, Termination
 from licet.decide import Decision
 from licet.errors import AuditUnavailable
 from licet.plan import ExecutionPlan
 from licet.prepare import Prepared
-from licet.result import AuditPlace, BackendUsed, ExecutionResult, Output, Protection, ToolCallMade
+from licet.result import AuditPlace, BackendUsed, ExecutionResult, Protection, ToolCallMade
+from licet.scrubbing import Clean
 from licet.select import Chosen
 from licet.trail import Trail
+from licet.writes.staged import Written
 
 
 def refusal(prepared: Prepared) -> tuple[Termination, str] | None:
@@ -53,19 +57,20 @@ def refused(
 def finished(
     prepared: Prepared,
     plan: ExecutionPlan,
-    outcome: Outcome,
+    clean: Clean,
     protection: Protection,
-    output: Output,
     tool_calls: Sequence[ToolCallMade],
+    written: Written,
     trail: Trail,
 ) -> ExecutionResult:
     """The result of a run that is recorded."""
+    outcome, output = clean.outcome, clean.output
     chosen = prepared.selection.chosen
     assert chosen is not None
     return ExecutionResult(
         run_id=plan.run_id,
         termination=outcome.termination,
-        success=outcome.succeeded,
+        success=outcome.succeeded and written.refused is None,
         value=outcome.value,
         value_repr=outcome.value_repr,
         stdout=output.stdout,
@@ -84,11 +89,17 @@ def finished(
         usage=outcome.usage,
         changes=prepared.request.changes,
         tool_calls=tuple(tool_calls),
+        artifacts=written.artifacts,
         audit=_place(trail),
         unrecorded=trail.lost.message if trail.lost else None,
         protection=protection,
-        detail=outcome.detail,
+        detail=written.refused or outcome.detail,
+        advice=_REFUSED_WRITES if written.refused else None,
+        scrubbed=clean.findings,
     )
+
+
+_REFUSED_WRITES = "look at what else changes these files, then run the code again"
 
 
 def protected(outcome: Outcome, chosen: Chosen) -> Protection:
@@ -106,6 +117,15 @@ def unrecorded(result: ExecutionResult, problem: AuditUnavailable) -> ExecutionR
         detail=f"the code ran, but its result could not be recorded: {problem.message}",
         advice=problem.advice,
     )
+
+
+def unauthorized(prepared: Prepared, trail: Trail) -> tuple[Termination, str] | None:
+    """How and why a run ends that policy permits; None if it may go on."""
+    if prepared.selection.chosen is None:
+        return Termination.no_backend, "no backend can run this here"
+    authorization = authorize(prepared.decision)
+    trail.step("authorization", bodies.authorization(authorization))
+    return None if authorization.granted else (Termination.approval_denied, authorization.reason)
 
 
 def why_denied(decision: Decision) -> str:

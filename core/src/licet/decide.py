@@ -126,7 +126,7 @@ def decide(
 
     `stack` has the rules in it that `applied` names.
     """
-    seen = canonical(report, request.workdir).intents
+    seen = canonical(report, request).intents
     learn = request.learn and stack.may_learn
     rules = Rules.of(stack, request.workdir)
     judged = _judge(rules, request.intents, seen, tuple(request.tools), applied.pending, learn)

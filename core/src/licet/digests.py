@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from licet import state
+
+Digest = Callable[[str, bytes], str]
 
 _SMALL = 256  # bytes up to which a digest is remembered
 
@@ -25,6 +28,13 @@ class HostDigest:
             self._key = state.host_key()
         return self._key
 
+    def of_random(self, kind: str, of: str) -> bytes:
+        """The key of the random bytes of a run: `of` is its id, or the digest of its plan.
+
+        Digests have two parts, and this has three: no record ever tells it.
+        """
+        return state.derived(self.key(), b"random", kind.encode(), of.encode())
+
     def __call__(self, name: str, content: bytes) -> str:
         """The digest of `content` as the part `name`."""
         # most parts of most requests are small and the same: limits, directory, an empty input
@@ -33,6 +43,11 @@ class HostDigest:
 
 
 _remembered = lru_cache(maxsize=512)(state.digest)
+
+
+def of_call(digest: Digest, plan_digest: str, sequence: int, tool: str, arguments: str) -> str:
+    """The digest of one call of a tool, whose `arguments` are JSON."""
+    return digest("call", f"{plan_digest}\0{sequence}\0{tool}\0{arguments}".encode())
 
 
 def no_digest(name: str, content: bytes) -> str:

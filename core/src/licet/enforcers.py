@@ -92,6 +92,7 @@ def _enforcers(
     yield _held("env", Control.environment_allowlist, chosen)
     for control in stack.requirements:
         yield _held(f"sandbox.require.{control}", control, chosen)
+    yield from _surroundings(stack)
     yield from _of_licet(stack)
 
 
@@ -120,6 +121,14 @@ def _held(setting: str, control: Control, chosen: Chosen | None) -> Enforcer:
         "missing" if control in chosen.missing else claim.evidence.value,
         claim.gaps,
     )
+
+
+def _surroundings(stack: PolicyStack) -> Iterator[Enforcer]:
+    """What code is to see of the world; a backend that can be chosen then gets it from licet alone."""
+    if stack.clock == "frozen":
+        yield Enforcer("clock", "licet", "answers each reading with the instant of the request")
+    if stack.random == "seeded":
+        yield Enforcer("random", "licet", "gives the bytes that follow from host and plan")
 
 
 def _of_licet(stack: PolicyStack) -> Iterator[Enforcer]:

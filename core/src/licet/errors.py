@@ -124,6 +124,13 @@ class PlanNotSealed(BackendError):
     slug = "plan-not-sealed"
 
 
+class SuspensionVoid(LicetError):
+    """A suspended run can't go on: it is not what was sealed, or something that binds it has changed."""
+
+    slug = "suspension-void"
+    exit_code = 3
+
+
 class TypesUnchecked(LicetError):
     """The types of code could not be checked; whether it runs does not depend on that."""
 

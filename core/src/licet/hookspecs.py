@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from licet.decide import Ballot, Decision
     from licet.record import AnchorFailure, AnchorReceipt, AuditLog, AuditReader, Checkpoint
     from licet.request import NormalizedRequest
+    from licet.scrubbing import Channel, Secret
     from licet.settings import Settings
     from licet.state import StateDirectory
 
@@ -39,6 +40,11 @@ def licet_policy_packs() -> Mapping[str, Path]:  # type: ignore[empty-body]
 @hookspec
 def licet_decide(request: NormalizedRequest, decision: Decision) -> Sequence[Ballot]:  # type: ignore[empty-body]
     """Return further votes on a decision, or on one call of a tool where `decision.call` holds one."""
+
+
+@hookspec
+def licet_scrub(text: str, channel: Channel) -> Sequence[Secret]:  # type: ignore[empty-body]
+    """Return what in `text`, which is to leave a run by `channel`, is secret, and where it is."""
 
 
 @hookspec(firstresult=True)

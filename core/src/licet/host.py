@@ -5,37 +5,47 @@ Rules this module keeps:
 - tool calls are answered by `calls`, each by itself;
 - a file access or a connection is checked against what the plan opens, and never creates a grant;
 - what a run can make the trail keep is bounded: accesses by number and length, tool calls by their limit;
+- a reading of the clock is durable with what is recorded next, and is not waited for;
 - output is counted whole and kept within its limits, from whatever thread it comes.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import Literal
+from typing import Any, Literal
 
 from licet import connecting
 from licet.backend import Access, Reply, Target, ToolCall
-from licet.calls import Digest, Scrub, ToolCalls
+from licet.calls import Scrub, ToolCalls
+from licet.digests import Digest
 from licet.hosts import Endpoint, canonical_host
-from licet.output import BoundedSink
+from licet.output import BoundedSink, Kept, bounded
 from licet.paths import PATH_MAX
 from licet.plan import ExecutionPlan
 from licet.policy import PolicyDocument
 from licet.policy.patterns import denies_address
 from licet.policy.rule import Rule
 from licet.prepare import Deciders, Prepared
-from licet.result import Output, ToolCallMade
-from licet.surroundings import RealSurroundings, Surroundings
+from licet.rerun import Recall
+from licet.result import ToolCallMade
+from licet.scrubbing import Scrubbed
+from licet.surroundings import Readings, RealSurroundings, Surroundings
 from licet.trail import Trail
 
 MOST_ACCESSES = 1000
 """How many file accesses of one run are recorded one by one; what code asks beyond that is refused."""
 
+MOST_READINGS = 1000
+"""How many readings of the clock of one run are recorded; beyond that they are counted."""
+
+_MOST_ASKED = 100  # characters of the name of what reads it
+
 
 class RunHost:
     """The host of one run; `surroundings` are what its code sees of the world.
 
-    `scrub` takes secrets out of what tools return and raise.
+    `recall` answers its calls in place of its tools, which are not called then.
+    `scrub` takes secrets out of what tools raise.
     """
 
     def __init__(
@@ -46,7 +56,8 @@ class RunHost:
         digest: Digest,
         deciders: Deciders | None = None,
         surroundings: Surroundings | None = None,
-        scrub: Scrub | None = None,
+        recall: Recall | None = None,
+        scrub: Scrub = Scrubbed,
     ) -> None:
         limits = plan.limits
         self._stdout = BoundedSink(limits.stdout or 0)
@@ -54,8 +65,12 @@ class RunHost:
         self.accesses = 0
         self._plan = plan
         self._prepared = prepared
-        self._calls = ToolCalls(plan, prepared, trail, digest, deciders, scrub)
         self._surroundings: Surroundings = surroundings or RealSurroundings()
+        self._readings = Readings(MOST_READINGS)
+        self._calls = ToolCalls(
+            plan, prepared, trail, digest, deciders, scrub=scrub, recall=recall, before=self._note_readings
+        )
+        self._random_bytes = 0
         self._trail = trail
         self._output_left = limits.output or 0
         self._guard = threading.Lock()
@@ -69,25 +84,38 @@ class RunHost:
 
     def now(self, asked: str) -> float:
         """The time as the code is to see it, in seconds since the epoch."""
-        return self._surroundings.now(asked)
+        value = self._surroundings.now(asked)
+        self._readings.note(bounded(asked, _MOST_ASKED), value, stands=self._plan.clock == "frozen")
+        return value
 
     def random_bytes(self, count: int) -> bytes:
         """The next random bytes of this run."""
+        with self._guard:
+            self._random_bytes += count
         return self._surroundings.random_bytes(count)
 
-    def output(self) -> Output:
-        """What was written so far."""
-        out, err = self._stdout, self._stderr
-        return Output(
-            stdout=out.text(),
-            stderr=err.text(),
-            stdout_truncated=out.truncated,
-            stderr_truncated=err.truncated,
-            stdout_bytes=out.total,
-            stderr_bytes=err.total,
-            stdout_kept=out.kept(),
-            stderr_kept=err.kept(),
-        )
+    def counts(self) -> dict[str, Any]:
+        """How much the code asked for, at its end; what it read of its clock is in the trail then."""
+        self._note_readings()
+        return {
+            "tool_calls": len(self.tool_calls),
+            "accesses": self.accesses,
+            "surroundings": {
+                "clock_readings": self._readings.total,
+                "clock_unrecorded": self._readings.unrecorded,
+                "random_bytes": self._random_bytes,
+            },
+        }
+
+    def _note_readings(self) -> None:
+        """Put what was read of the clock before what comes next; durable with that."""
+        for read in self._readings.drain():
+            body = {"action": "clock", "target": read.asked, "allowed": True, "readings": read.times}
+            self._trail.step("access", body)
+
+    def written(self) -> tuple[Kept, Kept]:
+        """What is kept of standard output and error so far, uncleaned."""
+        return self._stdout.pieces(), self._stderr.pieces()
 
     async def access(self, access: Access) -> bool:
         """Say whether the plan opens a file access, and record the answer."""
@@ -96,6 +124,7 @@ class RunHost:
             return False  # not recorded one by one, so not granted either; the result counts them
         answer = self._plan.opened.opens(access.action, access.target)
         body = {"action": access.action, "target": access.target, "allowed": answer}
+        self._note_readings()
         self._trail.step("access", body)
         await self._trail.commit()
         return answer
@@ -114,6 +143,7 @@ class RunHost:
         except ValueError as problem:
             raise PermissionError(str(problem)) from None
         finally:
+            self._note_readings()
             self._trail.step("access", {"action": "network", "target": str(target), "allowed": allowed})
             await self._trail.commit()
         if not allowed:

@@ -30,6 +30,7 @@ from licet.request import (
     FieldDigests,
     Intent,
     Limits,
+    Mount,
     NormalizedRequest,
     Subject,
     Violation,
@@ -74,6 +75,7 @@ def normalize(
     tools = tools_of(request.tools)
     _check_names(request)
     inputs = _inputs(request.inputs)
+    files = tuple(_mounted(name, path, workdir) for name, path in sorted(request.files.items()))
     sent, sent_stdin = _encoded(request.code), _encoded(request.stdin)
     _check_size(request)
     if request.learn:
@@ -88,7 +90,7 @@ def normalize(
         asked=request.limits,
         limits=limits,
         environment=environment,
-        intents=_intents(request.intents, workdir),
+        intents=_with_files(_intents(request.intents, workdir), files),
         tools=tools,
         subject=request.subject,
         requirements=dict(request.requirements),
@@ -103,8 +105,10 @@ def normalize(
             environment=digest("environment", _pairs(environment)),
             limits=digest("limits", _limits_spelled(limits)),
             workdir=digest("workdir", _bytes(workdir)),
+            files=digest("files", _pairs({one.path: one.host for one in files})) if files else None,
         ),
         learn=request.learn,
+        files=files,
     )
 
 
@@ -302,6 +306,26 @@ def _intent(intent: Intent, workdir: str) -> Intent:
     except ValueError as problem:
         raise InvalidRequest(f"the intent `{intent}` can't be understood: {problem}") from None
     return Intent(intent.action, target, "declared", when="call" if intent.action == "tool" else "start")
+
+
+def _mounted(name: str, path: str, workdir: str) -> Mount:
+    """A file of the host at the place in the working directory where the code sees it."""
+    try:
+        if "/" in name or name in (".", "..") or (os.name == "nt" and ("\\" in name or ":" in name)):
+            raise ValueError("a name of a file holds no folder")
+        return Mount(
+            paths.spelled(f"{workdir.rstrip('/')}/{name}" if name else ""),
+            paths.canonical(path, base=workdir),
+        )
+    except ValueError as problem:
+        raise InvalidRequest(f"the file `{name}` can't be used: {problem}") from None
+
+
+def _with_files(intents: tuple[Intent, ...] | None, files: tuple[Mount, ...]) -> tuple[Intent, ...] | None:
+    """The intents, and that each file is read; whoever names files lists what is wanted."""
+    if not files:
+        return intents
+    return tuple(dict.fromkeys((*(intents or ()), *(Intent("read", one.host) for one in files))))
 
 
 def _workdir(asked: str | None, directory: str, is_directory: Callable[[str], bool]) -> str:

@@ -2,7 +2,10 @@
 
 Rules this module keeps:
 
-- memory is bounded by the limit, however much is written; what was left out is counted and said;
+- memory is bounded by the limit and two margins, however much is written; what was left out is counted
+  and said;
+- what lies beside a cut is kept for those who look for secrets, since half of one may be shown; nobody else
+  sees it;
 - decoding never raises, and a character cut at the seam never garbles its neighbours;
 - text that came from outside reaches a terminal or a card only through `escape`.
 """
@@ -11,6 +14,7 @@ from __future__ import annotations
 
 import re
 import threading
+from dataclasses import dataclass
 
 _CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
 _INVISIBLE = (
@@ -52,6 +56,26 @@ def bounded(text: str, limit: int) -> str:
     return text[: max(limit - 1, 0)] + "…"
 
 
+MARGIN = 8 << 10
+"""Bytes on the far side of each cut that are kept, so that what a cut goes through is still seen whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of a stream: its first and its last bytes, and `total` as the number of all.
+
+    Where `truncated`, `after` follows on `head` and `before` comes before `tail`, both for looking only; else
+    nothing is missing between `head` and `tail`, and both are empty.
+    """
+
+    head: bytes = b""
+    tail: bytes = b""
+    total: int = 0
+    truncated: bool = False
+    after: bytes = b""
+    before: bytes = b""
+
+
 class BoundedSink:
     """Keeps the first and the last bytes of a stream within `limit`, and counts them all; thread-safe."""
 
@@ -70,23 +94,24 @@ class BoundedSink:
         """Take the next bytes of the stream."""
         with self._guard:
             self._total += len(data)
-            room = self._head_size - len(self._head)
+            room = self._head_size + MARGIN - len(self._head)
             if room > 0:
                 self._head += data[:room]
                 data = data[room:]
-            if data and self._tail_size:
+            if data:
                 self._push(data)
 
     def _push(self, data: bytes) -> None:
         """Write into the ring that holds the tail: it grows to its size, then overwrites its oldest."""
-        data = data[-self._tail_size :]
-        room = self._tail_size - len(self._tail)
+        size = self._tail_size + MARGIN
+        data = data[-size:]
+        room = size - len(self._tail)
         self._tail += data[:room]
         data = data[room:]
         while data:
-            piece = data[: self._tail_size - self._tail_start]
+            piece = data[: size - self._tail_start]
             self._tail[self._tail_start : self._tail_start + len(piece)] = piece
-            self._tail_start = (self._tail_start + len(piece)) % self._tail_size
+            self._tail_start = (self._tail_start + len(piece)) % size
             data = data[len(piece) :]
 
     @property
@@ -99,27 +124,53 @@ class BoundedSink:
         """Whether bytes were left out."""
         return self._total > self._head_size + self._tail_size
 
+    def pieces(self) -> Kept:
+        """All that is kept, and what lies beside the cuts."""
+        with self._guard:
+            head, tail, total = bytes(self._head), bytes(self._tail), self._total
+            tail = tail[self._tail_start :] + tail[: self._tail_start]
+        first, last = self._head_size, self._tail_size
+        if total <= first + last:
+            whole = head + tail
+            return Kept(whole[:first], whole[first:], total)
+        if total == len(head) + len(tail):
+            head = tail = head + tail
+        cut = len(tail) - last
+        return Kept(
+            head=head[:first],
+            tail=tail[cut:],
+            total=total,
+            truncated=True,
+            after=head[first : first + MARGIN],
+            before=tail[max(cut - MARGIN, 0) : cut],
+        )
+
     def kept(self) -> tuple[bytes, bytes]:
         """The bytes kept, as head and tail; nothing is missing between them unless `truncated`."""
-        with self._guard:
-            head, tail, start = self._head, self._tail, self._tail_start
-            return bytes(head), bytes(tail[start:] + tail[:start]) if tail else b""
+        kept = self.pieces()
+        return kept.head, kept.tail
 
     def text(self) -> str:
         """Decode as UTF-8, invalid bytes as U+FFFD, with one line at the seam if bytes were left out."""
-        head, tail = self.kept()
-        if not self.truncated:
-            return (head + tail).decode("utf-8", "replace")
-        head, tail = _whole_at_end(head), _whole_at_start(tail)
-        left_out = self._total - len(head) - len(tail)
-        start = head.decode("utf-8", "replace")
-        seam = f"… {left_out} bytes left out …\n"
-        return f"{start}{'' if start.endswith(chr(10)) or not start else chr(10)}{seam}" + tail.decode(
-            "utf-8", "replace"
-        )
+        return text_of(self.pieces())
 
 
-def _whole_at_end(data: bytes) -> bytes:
+def text_of(kept: Kept) -> str:
+    """Decode what is kept as UTF-8, invalid bytes as U+FFFD, with one line at the seam if `truncated`."""
+    if not kept.truncated:
+        return (kept.head + kept.tail).decode("utf-8", "replace")
+    head, tail = whole_at_end(kept.head), whole_at_start(kept.tail)
+    left_out = kept.total - len(head) - len(tail)
+    return joined(head.decode("utf-8", "replace"), tail.decode("utf-8", "replace"), left_out)
+
+
+def joined(head: str, tail: str, left_out: int) -> str:
+    """The text of a stream of which `left_out` bytes are missing between `head` and `tail`."""
+    gap = "" if head.endswith("\n") or not head else "\n"
+    return f"{head}{gap}… {left_out} bytes left out …\n{tail}"
+
+
+def whole_at_end(data: bytes) -> bytes:
     """Drop a character whose last bytes are missing."""
     for back in range(1, min(4, len(data)) + 1):
         lead = data[-back]
@@ -130,7 +181,7 @@ def _whole_at_end(data: bytes) -> bytes:
     return data
 
 
-def _whole_at_start(data: bytes) -> bytes:
+def whole_at_start(data: bytes) -> bytes:
     """Drop the last bytes of a character whose first are missing."""
     skip = 0
     while skip < min(3, len(data)) and data[skip] & 0xC0 == 0x80:

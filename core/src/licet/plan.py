@@ -12,15 +12,14 @@ import itertools
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any
 from weakref import WeakValueDictionary
 
 from licet import hosts, paths
 from licet.contract import SandboxEnforcementContract
 from licet.errors import PlanNotSealed
-from licet.request import Action, Limits
-
-Clock = Literal["real", "frozen"]
+from licet.request import Action, Limits, Mount
+from licet.surroundings import Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +89,7 @@ class Resumption:
 class ExecutionPlan:
     """One run, decided and authorised.
 
+    `files` are files of the host that the code sees at other paths; each of them is opened to be read.
     `policy_class` and `tenant` say which runs may share a warm worker: two plans may do so only if both
     are equal. `limits` states every limit in force; a limit that is None was asked for by nobody. Of the
     tools that it opens, `awaitable` are those that code may await. Under a `frozen` clock time stands still,
@@ -110,6 +110,7 @@ class ExecutionPlan:
     policy_class: str
     tenant: str | None = None
     awaitable: frozenset[str] = frozenset()
+    files: tuple[Mount, ...] = ()
     clock: Clock = "real"
     resumption: Resumption | None = None
     seal: str = field(default="", repr=False)

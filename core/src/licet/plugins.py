@@ -5,12 +5,15 @@ Rules this module keeps:
 - plugins are listed from package metadata; nothing of a plugin that is not enabled is imported;
 - a plugin that fails to import, and a hook that fails, is reported and left out, never fatal; but one that
   the administrator enables may be a decider, so while it can't be used, its vote is to deny;
+- what a scrubber could not look through is withheld; its failure is told by type alone, since the message
+  may hold what it was looking at;
 - two backends of one name are both refused, since nobody could say which one a policy meant; so are two
   packs of one name.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -27,6 +30,7 @@ from licet.errors import AuditUnavailable, LicetError
 from licet.output import bounded
 from licet.record import AnchorFailure, AnchorReceipt, AuditLog, AuditReader, Checkpoint
 from licet.request import NormalizedRequest
+from licet.scrubbing import Channel, Find, Secret, withheld
 from licet.settings import Settings
 from licet.state import StateDirectory
 
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
     import click
 
 GROUP = "licet"
+
+_KIND = re.compile(r"[a-z0-9_]{1,60}")
 
 T = TypeVar("T")
 
@@ -124,6 +130,24 @@ class Plugins:
         ]
         return (*self._missing, *votes)
 
+    @property
+    def scrubbers(self) -> tuple[str, ...]:
+        """The names of all plugins that look for secrets."""
+        return tuple(one.plugin_name for one in self._manager.hook.licet_scrub.get_hookimpls())
+
+    @property
+    def find(self) -> Find | None:
+        """`secrets`, or None where nobody looks for any."""
+        return self.secrets if self._manager.hook.licet_scrub.get_hookimpls() else None
+
+    def secrets(self, text: str, channel: Channel) -> tuple[Secret, ...]:
+        """What any scrubber finds secret in `text`: all of it, if one fails or answers anything else."""
+        return tuple(
+            secret
+            for implementation in self._manager.hook.licet_scrub.get_hookimpls()
+            for secret in _secrets(implementation, text, channel)
+        )
+
     def audit_log(self, state: StateDirectory) -> AuditLog:
         """The durable log.
 
@@ -203,6 +227,29 @@ def _anchored(
         reason = f"{type(problem).__name__}: {bounded(str(problem), 500)}"
         return (AnchorFailure("plugin", str(implementation.plugin_name), reason),)
     return answers
+
+
+def _secrets(implementation: Any, text: str, channel: Channel) -> Sequence[Secret]:
+    try:
+        given = {"text": text, "channel": channel}
+        answers = tuple(implementation.function(**{each: given[each] for each in implementation.argnames}))
+        if not all(_is_secret_in(text, one) for one in answers):
+            raise TypeError("it answered what is no secret in the text")
+    except (Exception, SystemExit) as problem:  # nobody knows what it would have found
+        why = f"the scrubber `{implementation.plugin_name}` failed: {type(problem).__name__}"
+        return (withheld(text, why),)
+    return answers
+
+
+def _is_secret_in(text: str, one: Any) -> bool:
+    return (
+        isinstance(one, Secret)
+        and isinstance(one.kind, str)
+        and _KIND.fullmatch(one.kind) is not None
+        and type(one.start) is type(one.end) is int
+        and 0 <= one.start <= one.end <= len(text)
+        and one.failure is None
+    )
 
 
 def _is_anchors_answer(one: Any) -> bool:

@@ -14,17 +14,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from licet import plan as plans
 from licet.applying import applied_to, canonical, facts_of
 from licet.calling import check_tools
 from licet.decide import Ballot, Decision, Rehearsal, decide, tightened, verdict_of
 from licet.normalize import Digest, lowered, normalize
+from licet.plan import ExecutionPlan
 from licet.policy import PolicyDocument, PolicyStack
 from licet.policy.facts import Facts
 from licet.report import Explanation, explain
 from licet.request import CodeNeeds, ExecutionRequest, NormalizedRequest, ScreenReport, Violation
 from licet.rules import Rules
 from licet.screen import screen
-from licet.select import Offer, Selection, select
+from licet.select import Chosen, Offer, Selection, select
 
 Deciders = Callable[[NormalizedRequest, Decision], Sequence[Ballot]]
 Clock = Callable[[], int]
@@ -76,7 +78,7 @@ def prepare(
     request = normalize(asked, stack, directory=directory, host_environment=host_environment, digest=digest)
     if request.tools:
         check_tools(request.tools, stack)
-    seen = canonical(screen(request.code, denied_modules=stack.denied_modules), request.workdir)
+    seen = canonical(screen(request.code, denied_modules=stack.denied_modules), request)
     normalized = clock() if clock else 0
     prepared = decide_on(request, seen, stack, offers, at=at, digest=digest, deciders=deciders, clock=clock)
     return (
@@ -167,3 +169,28 @@ def choose_again(prepared: Prepared, offers: Sequence[Offer]) -> Prepared:
         prepared.decision, selection, prepared.stack, prepared.syntax_error, at=prepared.facts.at
     )
     return replace(prepared, selection=selection, explanation=explanation)
+
+
+def plan_of(prepared: Prepared, chosen: Chosen, run_id: str) -> ExecutionPlan:
+    """The sealed plan of a run that may go on."""
+    request = prepared.request
+    return plans.seal(
+        ExecutionPlan(
+            run_id=run_id,
+            backend=chosen.descriptor.name,
+            code=request.code,
+            inputs=request.inputs,
+            stdin=request.stdin,
+            environment=request.environment,
+            workdir=request.workdir,
+            limits=request.limits,
+            opened=chosen.opened,
+            files=request.files,
+            awaitable=frozenset(name for name in chosen.opened.tools if request.tools[name].is_async),
+            contract=chosen.descriptor.sandbox_enforcement_contract,
+            plan_digest=chosen.plan_digest,
+            policy_class=prepared.stack.digest,
+            tenant=request.subject.tenant,
+            clock=prepared.stack.clock,
+        )
+    )

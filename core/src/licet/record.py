@@ -32,6 +32,7 @@ Kind = Literal[
     "execution",
     "tool_call",
     "access",
+    "commit",
     "result",
     "log",
 ]

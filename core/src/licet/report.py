@@ -164,7 +164,7 @@ def repairs_of_code(decision: Decision, selection: Selection) -> Iterable[Repair
             (blocker.what, blocker.asked, blocker.because)
             for candidate in selection.candidates
             for blocker in candidate.blockers
-            if blocker.what in ("syntax", "module", "builtin", "stdin")
+            if blocker.what in ("syntax", "module", "builtin", "member", "stdin")
         }
     )
     for what, asked, because in lacking:

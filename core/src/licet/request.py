@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -100,12 +101,15 @@ class CodeNeeds:
     """What the code needs of an interpreter, as far as its text shows.
 
     `syntax` holds feature names (see `licet.screen.FEATURES`), `modules` dotted names of imported
-    modules, `builtins` the built-in names it reads, `stdin` whether it reads standard input.
+    modules, `builtins` the built-in names it reads, `members` dotted names of what it takes from modules
+    (`math.sqrt`, `datetime.datetime.now`), `stdin` whether it reads standard input. Each name comes with its
+    first line.
     """
 
     syntax: Mapping[str, int] = field(default_factory=dict)
     modules: Mapping[str, int] = field(default_factory=dict)
     builtins: Mapping[str, int] = field(default_factory=dict)
+    members: Mapping[str, int] = field(default_factory=dict)
     stdin: bool = False
 
 
@@ -192,6 +196,14 @@ class Subject(_Frozen):
     asserted_by: Literal["caller", "os", "token", "mcp"] = "caller"
 
 
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A file of the host that code sees at another path; both are canonical."""
+
+    path: str
+    host: str
+
+
 _NO_LIMITS = Limits()
 _NOBODY = Subject()
 
@@ -200,9 +212,11 @@ class ExecutionRequest(_Frozen):
     """What a caller asks to run.
 
     `code` as bytes is decoded as UTF-8. `requirements` asks more of the sandbox than policy does, never
-    less. `env` is recorded but not obeyed: the environment comes from policy alone. `learn` asks to go on,
-    with no more opened, where policy says nothing of an intent, so that all of them are collected. `tools`
-    takes what `licet.toolkit` does; what code calls them by is the key.
+    less. `files` are files of the host (relative to `workdir`) that code sees in its working directory under
+    the names given; each is a declared intent to read, so naming one narrows the request as a list does.
+    `env` is recorded but not obeyed: the environment comes from policy alone. `learn` asks to go on,
+    with no more opened, where policy says nothing of an intent, so that all of them are collected.
+    `tools` takes what `licet.toolkit` does; what code calls them by is the key.
     """
 
     code: str | bytes
@@ -213,6 +227,7 @@ class ExecutionRequest(_Frozen):
     env: Mapping[str, str] = Field(default_factory=dict)
     intents: tuple[Intent, ...] | None = None
     tools: Annotated[Mapping[str, Any], BeforeValidator(toolkits.named)] = Field(default_factory=dict)
+    files: Mapping[str, str] = Field(default_factory=dict)
     subject: Subject = Field(default_factory=lambda: _NOBODY)
     requirements: Mapping[Control, Level] = Field(default_factory=dict)
     metadata: Mapping[str, str] = Field(default_factory=dict)
@@ -222,6 +237,13 @@ class ExecutionRequest(_Frozen):
     @classmethod
     def _path_like(cls, value: object) -> object:
         return value if value is None or isinstance(value, str) else str(value)
+
+    @field_validator("files", mode="before")
+    @classmethod
+    def _paths_like(cls, value: object) -> object:
+        if not isinstance(value, Mapping):
+            return value
+        return {name: str(path) if isinstance(path, os.PathLike) else path for name, path in value.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +266,12 @@ class FieldDigests:
     environment: str
     limits: str
     workdir: str
+    files: str | None = None
 
     def as_json(self) -> dict[str, str]:
-        """By name."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        """By name; without those of what a request does not have."""
+        named = ((name, getattr(self, name)) for name in self.__slots__)
+        return {name: digest for name, digest in named if digest is not None}
 
 
 def as_request(request: ExecutionRequest | str | bytes, fields: Mapping[str, Any]) -> ExecutionRequest:
@@ -294,3 +318,4 @@ class NormalizedRequest:
     violations: tuple[Violation, ...]
     digests: FieldDigests
     learn: bool = False
+    files: tuple[Mount, ...] = ()

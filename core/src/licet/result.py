@@ -11,14 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from licet import values
 from licet.backend import GuestError, Termination, Usage
 from licet.contract import SandboxEnforcementContract
 from licet.errors import RunFailed
+from licet.output import Kept, text_of
 from licet.report import Explanation
 from licet.request import Change
+from licet.writes.staged import Artifact
+
+if TYPE_CHECKING:
+    from licet.scrubbing import Finding
 
 EXIT_CODES: dict[Termination, int] = {
     Termination.exited: 1,
@@ -52,8 +57,11 @@ class BackendUsed:
     isolation: str
 
 
-CallOutcome = Literal["returned", "raised", "withheld", "denied", "unknown tool", "timed_out", "unknown"]
-"""How a tool call ends; `withheld` is one that returned what can't enter the sandbox."""
+CallOutcome = Literal[
+    "returned", "raised", "withheld", "denied", "unknown tool", "timed_out", "unknown", "differs"
+]
+"""How a tool call ends; `withheld` is one that returned what can't enter the sandbox, `differs` one of a run
+that repeats another, and made another call there."""
 
 UNCERTAIN: frozenset[object] = frozenset({"timed_out", "unknown"})
 """Outcomes of calls that may or may not have had their effect, or a part of it."""
@@ -88,6 +96,20 @@ class Output:
     stderr_kept: tuple[bytes, bytes] = field(default=(b"", b""), repr=False)
 
 
+def output_of(stdout: Kept, stderr: Kept) -> Output:
+    """What of two streams is kept, as text."""
+    return Output(
+        stdout=text_of(stdout),
+        stderr=text_of(stderr),
+        stdout_truncated=stdout.truncated,
+        stderr_truncated=stderr.truncated,
+        stdout_bytes=stdout.total,
+        stderr_bytes=stderr.total,
+        stdout_kept=(stdout.head, stdout.tail),
+        stderr_kept=(stderr.head, stderr.tail),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Protection:
     """What was seen of the protection of one run, by control.
@@ -114,7 +136,10 @@ class AuditPlace:
 class ExecutionResult:
     """All that a caller learns of one run.
 
-    `stdout_kept` and `stderr_kept` are the bytes behind the texts, head and tail, as they were written.
+    `stdout_kept` and `stderr_kept` are the bytes behind the texts, head and tail, as they were written; where
+    secrets were taken out of a text, they are those of what is left. `scrubbed` says how many, and of what
+    kind.
+    `artifacts` are the files that it left on the host.
     `audit` is where the last record of the run stands, `unrecorded` why a `best_effort` trail lost any.
     """
 
@@ -139,11 +164,13 @@ class ExecutionResult:
     usage: Usage = field(default_factory=Usage)
     changes: tuple[Change, ...] = ()
     tool_calls: tuple[ToolCallMade, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
     audit: AuditPlace | None = None
     unrecorded: str | None = None
     protection: Protection = field(default_factory=Protection)
     detail: str | None = None
     advice: str | None = None
+    scrubbed: tuple[Finding, ...] = ()
 
     def unwrap(self) -> Any:
         """The value of the last expression.
@@ -191,10 +218,11 @@ class ExecutionResult:
             "usage": asdict(self.usage),
             "changes": [asdict(change) for change in self.changes],
             "tool_calls": [asdict(call) for call in self.tool_calls],
-            "artifacts": [],
+            "artifacts": [asdict(artifact) for artifact in self.artifacts],
             "audit": asdict(self.audit) if self.audit else None,
             "unrecorded": self.unrecorded,
             "protection": asdict(self.protection),
             "detail": self.detail,
             "advice": self.advice,
+            "scrubbed": [asdict(finding) for finding in self.scrubbed],
         }

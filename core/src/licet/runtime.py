@@ -13,24 +13,22 @@ Rules this module keeps:
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from licet import bodies, conclude, keeping, paths, telemetry
-from licet import plan as plans
 from licet import state as states
-from licet.approval import authorize
 from licet.backend import Backend, Outcome, Termination
-from licet.calls import Digest
+from licet.committing import Commits, to_the_end
 from licet.contract import Control
-from licet.digests import HostDigest, no_digest
+from licet.digests import Digest, HostDigest, no_digest
 from licet.errors import AuditUnavailable, UsageError
 from licet.evidence import Attestor
 from licet.executing import execute
@@ -40,14 +38,16 @@ from licet.plan import ExecutionPlan
 from licet.plugins import Plugins
 from licet.policy import MANAGED, LivePolicy, PolicySource, PolicyStack
 from licet.portal import Portal
-from licet.prepare import Prepared, choose_again, prepare
+from licet.prepare import Prepared, choose_again, plan_of, prepare
 from licet.probe.results import Progress
-from licet.record import AuditLog, Kind, UnavailableLog
+from licet.record import AuditLog, UnavailableLog
 from licet.report import Explanation
 from licet.request import ExecutionRequest, as_request
+from licet.rerun import Past, Rerun, surroundings
 from licet.result import ExecutionResult
 from licet.running import Running, all_done
-from licet.select import Chosen, Offer
+from licet.scrubbing import Leavings, cleaned, message
+from licet.select import Offer
 from licet.settings import Settings, directory_of, settings_beside, under_administrator
 from licet.trail import Trail
 from licet.ulid import new_run_id
@@ -108,6 +108,7 @@ class Runtime:
         self._digest = HostDigest()
         self._running = Running()
         self._portal = Portal()
+        self._commits = Commits(self.state_path, lambda: states.open_state(self.state_path).path)
 
     @classmethod
     def from_policy(cls, policy: str | os.PathLike[str], **options: Any) -> Runtime:
@@ -156,7 +157,26 @@ class Runtime:
             InvalidRequest: the request can't be understood.
             RuntimeClosed: the runtime was closed.
         """
-        asked = as_request(request, fields)
+        return await self._begin(as_request(request, fields))
+
+    async def rerun(self, request: ExecutionRequest, past: Past) -> tuple[ExecutionResult, Rerun]:
+        """Run `request` again as the recorded run `past`, and tell what was not as recorded meanwhile.
+
+        It is a new run, decided by the policy in force and recorded, on the same backend. Its tools are not
+        called: they answer as recorded. The first call that is another one ends it.
+
+        Raises:
+            InvalidRequest, UsageError: this is not the request that was recorded.
+            AuditUnavailable: this host has no key to compare with.
+            RuntimeClosed: the runtime was closed.
+        """
+        again = Rerun(past, self._digest)
+        result = await self._begin(request, again)
+        if result.backend is not None:
+            again.ended(len(result.tool_calls))
+        return result, again
+
+    async def _begin(self, asked: ExecutionRequest, again: Rerun | None = None) -> ExecutionResult:
         keyless: AuditUnavailable | None = None
         try:
             self._digest.key()
@@ -168,13 +188,17 @@ class Runtime:
             prepared = self._prepare(asked, digest, stack=stack)
         else:
             prepared = await asyncio.to_thread(self._prepare, asked, digest, stack=stack)
+        if again is not None:
+            again.check(prepared.request.digests)
+            prepared = choose_again(again.without_effects(prepared), self._offers_to(again))
         with self._running.one():
-            return await self._run(prepared, UnavailableLog(keyless) if keyless else self._logbook.current())
+            log = UnavailableLog(keyless) if keyless else self._logbook.current()
+            return await self._run(prepared, log, again)
 
-    async def _run(self, prepared: Prepared, log: AuditLog) -> ExecutionResult:
+    async def _run(self, prepared: Prepared, log: AuditLog, again: Rerun | None) -> ExecutionResult:
         with self._trail(log, prepared.stack, began=prepared.facts.at) as trail:
             try:
-                return await self._recorded(prepared, trail)
+                return await self._recorded(prepared, trail, again)
             except AuditUnavailable as problem:
                 return conclude.refused(
                     prepared, trail, Termination.audit_unavailable, problem.message, problem.advice
@@ -276,37 +300,46 @@ class Runtime:
             clock=time.perf_counter_ns,
         )
 
-    async def _proved(self, prepared: Prepared, trail: Trail) -> Prepared:
+    def _offers_to(self, again: Rerun | None) -> tuple[Offer, ...]:
+        """What a run can choose among: one that repeats another only what that ran on."""
+        offers = self.offers()
+        return tuple(o for o in offers if again is None or o.descriptor.name == again.past.backend)
+
+    async def _proved(self, prepared: Prepared, trail: Trail, again: Rerun | None) -> Prepared:
         """Attack what the chosen backend has not proved here, and choose again, until nothing is missing."""
         while (chosen := prepared.selection.chosen) is not None and chosen.missing:
             backend = self._by_name[chosen.descriptor.name]
             await self._attestor.ensure(backend, chosen.missing, TrailWitness(trail, self._progress))
-            prepared = choose_again(prepared, self.offers())
+            prepared = choose_again(prepared, self._offers_to(again))
         return prepared
 
-    async def _recorded(self, prepared: Prepared, trail: Trail) -> ExecutionResult:
+    async def _recorded(self, prepared: Prepared, trail: Trail, again: Rerun | None) -> ExecutionResult:
         """Record, prove, authorize, seal and execute."""
-        trail.step("request", bodies.request(prepared, trail.caller), kept=keeping.of_request(prepared))
+        await self._commits.recover(trail)
+        body = bodies.request(prepared, trail.caller, again.past.run_id if again else None)
+        trail.step("request", body, kept=keeping.of_request(prepared))
         trail.step("decision", bodies.decision(prepared.decision, prepared.stack))
         refusal = conclude.refusal(prepared)
         if refusal is None:
             try:
-                prepared = await self._proved(prepared, trail)
+                prepared = await self._proved(prepared, trail, again)
             except asyncio.CancelledError:
                 body = bodies.refusal(Termination.cancelled, "cancelled while its sandbox was attacked")
-                await asyncio.shield(_last(trail, "result", body))
+                await asyncio.shield(trail.end("result", body))
                 raise
         trail.step("selection", bodies.selection(prepared.selection))
         if refusal is None:
-            refusal = _unauthorized(prepared, trail)
+            refusal = conclude.unauthorized(prepared, trail)
         if refusal is not None:
             trail.step("result", bodies.refusal(*refusal), phase="after")
             await trail.commit()
             return conclude.refused(prepared, trail, *refusal)
         chosen = prepared.selection.chosen
         assert chosen is not None
-        plan = self._plan(prepared, chosen, trail.run_id)
-        host = RunHost(plan, prepared, trail, self._digest, self._deciders)
+        plan = plan_of(prepared, chosen, trail.run_id)
+        seen = again or surroundings(self._digest, prepared.stack, plan, prepared.facts.at.timestamp())
+        told = partial(message, find=self.plugins.find, environment=plan.environment)
+        host = RunHost(plan, prepared, trail, self._digest, self._deciders, seen, again, told)
         trail.step("execution", bodies.execution(plan, chosen), phase="before")
         try:
             await trail.commit()
@@ -315,47 +348,27 @@ class Runtime:
         except asyncio.CancelledError:
             await asyncio.shield(self._finish(prepared, plan, host, Outcome(Termination.cancelled), trail))
             raise
-        return await self._finish(prepared, plan, host, outcome, trail)
-
-    def _plan(self, prepared: Prepared, chosen: Chosen, run_id: str) -> ExecutionPlan:
-        request = prepared.request
-        return plans.seal(
-            ExecutionPlan(
-                run_id=run_id,
-                backend=chosen.descriptor.name,
-                code=request.code,
-                inputs=request.inputs,
-                stdin=request.stdin,
-                environment=request.environment,
-                workdir=request.workdir,
-                limits=request.limits,
-                opened=chosen.opened,
-                contract=chosen.descriptor.sandbox_enforcement_contract,
-                plan_digest=chosen.plan_digest,
-                policy_class=prepared.stack.digest,
-                tenant=request.subject.tenant,
-                awaitable=frozenset(name for name in chosen.opened.tools if request.tools[name].is_async),
-            )
-        )
+        return await to_the_end(self._finish(prepared, plan, host, outcome, trail))
 
     async def _finish(
         self, prepared: Prepared, plan: ExecutionPlan, host: RunHost, outcome: Outcome, trail: Trail
     ) -> ExecutionResult:
-        """Record how it ended, and say so."""
-        output, calls = host.output(), host.tool_calls
+        """Commit what it wrote, record how it ended, and say so."""
+        written = await self._commits.settle(plan, outcome, trail, self._digest)
+        clean = await cleaned(Leavings(outcome, *host.written()), self.plugins.find, plan.environment)
         chosen = prepared.selection.chosen
         assert chosen is not None
-        protection = conclude.protected(outcome, chosen)
-        body = bodies.result(
-            outcome, protection, output, self._digest, tool_calls=len(calls), accesses=host.accesses
-        )
-        trail.step("result", body, phase="after", kept=keeping.of_result(prepared, outcome, output))
+        protection = conclude.protected(clean.outcome, chosen)
+        said = {"scrubbers": self.plugins.scrubbers, **host.counts()}
+        body = bodies.result(clean, protection, written, self._digest, **said)
+        kept = keeping.of_result(prepared, clean.outcome, clean.output)
+        trail.step("result", body, phase="after", kept=kept)
         unrecorded: AuditUnavailable | None = None
         try:
             await trail.commit()
         except AuditUnavailable as problem:
             unrecorded = problem
-        result = conclude.finished(prepared, plan, outcome, protection, output, calls, trail)
+        result = conclude.finished(prepared, plan, clean, protection, host.tool_calls, written, trail)
         return conclude.unrecorded(result, unrecorded) if unrecorded else result
 
     @asynccontextmanager
@@ -366,7 +379,7 @@ class Runtime:
             try:
                 yield TrailWitness(trail, self._progress)
             except asyncio.CancelledError:
-                await asyncio.shield(_last(trail, "probe", {"interrupted": True}))
+                await asyncio.shield(trail.end("probe", {"interrupted": True}))
                 raise
             finally:
                 if trail.log_failed:
@@ -381,19 +394,3 @@ class Runtime:
     def _sealed(self) -> tuple[Path, ...]:
         users = states.user_state_path()
         return (self.state_path, users) if users is not None else (self.state_path,)
-
-
-async def _last(trail: Trail, kind: Kind, body: Mapping[str, Any]) -> None:
-    """Record how something ended that was cancelled."""
-    trail.step(kind, body, phase="after")
-    with contextlib.suppress(AuditUnavailable):  # then the next start tells
-        await trail.commit()
-
-
-def _unauthorized(prepared: Prepared, trail: Trail) -> tuple[Termination, str] | None:
-    """How and why a run ends that policy permits; None if it may go on."""
-    if prepared.selection.chosen is None:
-        return Termination.no_backend, "no backend can run this here"
-    authorization = authorize(prepared.decision)
-    trail.step("authorization", bodies.authorization(authorization))
-    return None if authorization.granted else (Termination.approval_denied, authorization.reason)

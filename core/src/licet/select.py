@@ -26,6 +26,7 @@ from licet.plan import Opened
 from licet.policy import PolicyStack
 from licet.request import CodeNeeds, Limits, NormalizedRequest
 from licet.requirements import openable, require
+from licet.surroundings import Clock, Randomness
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,10 @@ def select(
     candidates: list[Candidate] = []
     qualified: list[_Weighed] = []
     for weighed in _weigh(tuple(offers), decision, stack, request.limits):
-        lacking = tuple(_language(weighed.descriptor.language, needs, bool(request.stdin_bytes)))
+        lacking = (
+            *_language(weighed.descriptor.language, needs, bool(request.stdin_bytes)),
+            *_mounting(weighed.descriptor, request),
+        )
         candidate = weighed.candidate.lacking(lacking) if lacking else weighed.candidate
         candidates.append(candidate)
         if candidate.satisfies:
@@ -122,7 +126,7 @@ def select(
     if not qualified:
         return Selection(tuple(candidates), None)
     best = min(qualified, key=lambda weighed: weighed.rank)
-    digest = plan_digest(request, decision, best.descriptor, best.opened)
+    digest = plan_digest(request, decision, stack, best.descriptor, best.opened)
     chosen = Chosen(
         best.descriptor,
         best.opened,
@@ -171,6 +175,7 @@ def _weigh_one(offer: Offer, decision: Decision, stack: PolicyStack, limits: Lim
     blockers = (
         *_openings(descriptor, decision),
         *_availability(descriptor, stack),
+        *_surroundings(descriptor, stack),
         *(_told(blocker, offer) for blocker in short),
     )
     refuted = tuple(f"{control}: {why}" for control, why in offer.refuted.items())
@@ -208,20 +213,26 @@ def _together(proofs: Mapping[str, Proof]) -> Proof:
 
 
 def plan_digest(
-    request: NormalizedRequest, decision: Decision, descriptor: Descriptor, opened: Opened
+    request: NormalizedRequest,
+    decision: Decision,
+    stack: PolicyStack,
+    descriptor: Descriptor,
+    opened: Opened,
 ) -> str:
     """The digest that an approver is shown and that runs: a hash of named field digests."""
-    around = _around(descriptor, opened, decision.policy_digest)
+    around = _around(descriptor, opened, decision.policy_digest, stack.clock, stack.random)
     return _sha256(canonical(Plain(request.digests.as_json(), around=around)))  # digests are plain
 
 
 @lru_cache(maxsize=256)
-def _around(descriptor: Descriptor, opened: Opened, policy: str) -> str:
+def _around(descriptor: Descriptor, opened: Opened, policy: str, clock: Clock, random: Randomness) -> str:
     """The digest of all that a plan depends on beside the request."""
     return _hash(
         {
             "opened": _hash(opened.as_json()),
             "policy": policy,
+            "clock": clock,
+            "random": random,
             "backend": f"{descriptor.name} {descriptor.version}",
             "contract": descriptor.sandbox_enforcement_contract.levels_digest,
         }
@@ -251,6 +262,14 @@ def _availability(descriptor: Descriptor, stack: PolicyStack) -> Iterable[Blocke
         yield Blocker("sandbox.only", admitted, descriptor.name, "policy admits only these backends")
 
 
+def _surroundings(descriptor: Descriptor, stack: PolicyStack) -> Iterable[Blocker]:
+    """What the policy makes of clock and randomness, where the code would see those of the machine."""
+    if stack.clock != "real" and "clock" not in descriptor.governs:
+        yield Blocker("clock", stack.clock, "real", "the code would read the clock of the machine")
+    if stack.random != "real" and "random" not in descriptor.governs:
+        yield Blocker("random", stack.random, "real", "the code would get the randomness of the machine")
+
+
 def _language(language: Language, needs: CodeNeeds, stdin: bool) -> Iterable[Blocker]:
     for feature, line in needs.syntax.items():
         if feature in language.lacks_syntax:
@@ -261,10 +280,19 @@ def _language(language: Language, needs: CodeNeeds, stdin: bool) -> Iterable[Blo
     for name, line in needs.builtins.items():
         if language.builtins is not None and name not in language.builtins:
             yield Blocker("builtin", name, f"{language.name} lacks it", f"line {line} uses it")
+    for path, line in needs.members.items():
+        missing = language.missing_member(path)
+        if missing is not None:
+            yield Blocker("member", missing, f"{language.name} lacks it", f"line {line} uses it")
     if (needs.stdin or stdin) and not language.stdin:
         yield Blocker(
             "stdin", "standard input", f"{language.name} has none", "the code or the request uses it"
         )
+
+
+def _mounting(descriptor: Descriptor, request: NormalizedRequest) -> Iterable[Blocker]:
+    if request.files and not descriptor.mounts:
+        yield Blocker("files", "files at other paths", "none", "the request gives files names of its own")
 
 
 def _openings(descriptor: Descriptor, decision: Decision) -> Iterable[Blocker]:

@@ -42,7 +42,7 @@ from licet.units import duration
 STATE_NAME = ".licet"
 """The name of a state directory that lies beside a policy."""
 
-STANDARD = ("audit", "controlled_process", "monty", "policies")
+STANDARD = ("audit", "controlled_process", "monty", "policies", "secrets")
 """The plugins that are enabled unless settings say otherwise."""
 
 MANAGED_FILE = administrators_directory() / "config.toml"

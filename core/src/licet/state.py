@@ -220,8 +220,13 @@ def host_key() -> bytes:
 
 def digest(key: bytes, *parts: bytes) -> str:
     """A keyed digest of `parts`, `hmac-sha256:` and 64 digits; no two lists of parts share an input."""
+    return f"hmac-sha256:{derived(key, *parts).hex()}"
+
+
+def derived(key: bytes, *parts: bytes) -> bytes:
+    """32 bytes that follow from `key` and `parts`; a secret, unless a digest of the same parts is told."""
     framed = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
-    return f"hmac-sha256:{hmac.digest(key, framed, 'sha256').hex()}"
+    return hmac.digest(key, framed, "sha256")
 
 
 @contextlib.contextmanager

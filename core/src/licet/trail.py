@@ -55,6 +55,7 @@ class Trail:
         self._best_effort = best_effort
         self._gaps = gaps
         self._noted: list[Entry] = []
+        self._aside: list[Entry] = []
         self._live = _live(span, run_id, began) if telemetry.is_loaded() else None
         self._trace_id: str | None = None
         self._span_id: str | None = None
@@ -92,6 +93,17 @@ class Trail:
         )
         self._noted.append(entry)
 
+    def aside(self, body: Mapping[str, Any]) -> None:
+        """Note what belongs to no run, as the log says it of itself; durable with the next commit."""
+        moment = show_instant(time.time_ns()), time.monotonic_ns()
+        self._aside.append(Entry("log", "", plain_body(body), *moment))
+
+    async def end(self, kind: Kind, body: Mapping[str, Any]) -> None:
+        """Record how something ended that was cancelled, if that can be; else the next start tells."""
+        self.step(kind, body, phase="after")
+        with contextlib.suppress(AuditUnavailable):
+            await self.commit()
+
     async def commit(self) -> None:
         """Make all that was noted durable, as one write.
 
@@ -100,7 +112,8 @@ class Trail:
         """
         noted, self._noted = self._noted, []
         missing = self._gaps.missing
-        entries = [_gap(missing, noted[0]), *noted] if missing else noted
+        aside, self._aside = self._aside, []
+        entries = [*([_gap(missing, noted[0])] if missing else ()), *aside, *noted]
         began = time.perf_counter()
         try:
             records = await self._log.append(entries)

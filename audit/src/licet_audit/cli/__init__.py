@@ -13,6 +13,7 @@ _COMMANDS = {
     "list": ("licet_audit.cli.listing", "list_runs"),
     "query": ("licet_audit.cli.querying", "query"),
     "report": ("licet_audit.cli.reporting", "report"),
+    "rerun": ("licet_audit.cli.rerunning", "rerun"),
     "show": ("licet_audit.cli.showing", "show_run"),
     "verify": ("licet_audit.cli.verifying", "verify"),
     "prove": ("licet_audit.cli.proving", "prove"),

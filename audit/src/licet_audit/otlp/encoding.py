@@ -38,7 +38,7 @@ _RESOURCE = {
     "host": "host.name",
     "pid": "process.pid",
 }
-_WORRYING = frozenset({"torn_tail_quarantined", "gap", "reopened"})
+_WORRYING = frozenset({"torn_tail_quarantined", "gap", "reopened", "writes_recovered"})
 
 
 def logs(records: Sequence[tuple[bytes, Record]]) -> bytes:

@@ -17,6 +17,7 @@ from licet.errors import AuditUnavailable, ExportFailed
 from licet.record import Record
 from licet.state import StateDirectory, failures
 
+from licet_audit.ends import durable_part
 from licet_audit.lines import read
 from licet_audit.otlp import encoding
 from licet_audit.otlp.assembly import Assembly
@@ -177,7 +178,7 @@ def _from(state: StateDirectory, cursor: Cursor, signal: Signal) -> Iterator[tup
         ExportFailed: the log does not go on from there.
     """
     with failures(state.path):
-        segments = snapshot(state)
+        segments = durable_part(state) or snapshot(state)  # what is sent must not be lost afterwards
         begin = max(min(cursor.seq, cursor.seq if cursor.oldest is None else cursor.oldest), 0)
         seen = cursor.seq < 0
         for seq, line in lines_from(segments, begin):

@@ -63,6 +63,10 @@ def _access(phase: str | None, body: Body) -> Told:
     return ("access" if body.allowed is True else ""), None
 
 
+def _commit(phase: str | None, body: Body) -> Told:
+    return "access", None
+
+
 def _result(phase: str | None, body: Body) -> Told:
     if body.executed is False:
         return "refusal", None
@@ -76,5 +80,6 @@ _TELL: dict[str, Callable[[str | None, Body], Told]] = {
     "execution": _execution,
     "tool_call": _tool_call,
     "access": _access,
+    "commit": _commit,
     "result": _result,
 }

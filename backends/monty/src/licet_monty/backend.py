@@ -16,32 +16,49 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from licet.backend import Descriptor, Host, Outcome, Termination
+from licet.backend import Backend, Descriptor, Host, Outcome, Termination
 from licet.errors import LaunchFailed
 from licet.plan import ExecutionPlan
+from licet.request import Action
+from licet.supervise.walls import Walls, look
 from licet.type_checker import TypeFinding
+from licet.writes import walking
 
 from licet_monty import binary as binaries
-from licet_monty.bridge import Bridge
-from licet_monty.claims import CONTRACT
+from licet_monty.bridge import Bridge, depth
+from licet_monty.claims import contract
 from licet_monty.engine import Engine
 from licet_monty.language import LANGUAGE
 from licet_monty.lease import Lease
 from licet_monty.pool import QUEUE_S, Pool
+from licet_monty.walls import Entrance
 
 if TYPE_CHECKING:
     from licet_monty.run import Run
 
+OPENED: tuple[Action, ...] = (
+    *(("read",) if walking.CAN_READ else ()),
+    *(("write",) if walking.CAN_WRITE else ()),
+)
+"""What can be opened on this system: files are walked to by descriptors, or not at all."""
+
 _COST_MS = 1.0
 _CLOSE_S = 10.0
+_DEEPEST = 4
 
 
 class MontyBackend:
-    """Runs code in Monty; `binary` names another interpreter binary, `workers` the most of one pool."""
+    """Runs code in Monty; `binary` names another interpreter binary, `workers` the most of one pool.
 
-    def __init__(self, binary: Path | None = None, workers: int | None = None) -> None:
+    `walls` are those of the kernel round each worker; all that can stand here if none are named.
+    """
+
+    def __init__(
+        self, binary: Path | None = None, workers: int | None = None, walls: Walls | None = None
+    ) -> None:
         self._binary = binary
         self._workers = workers
+        self._walls = look() if walls is None else walls
         self._descriptor: Descriptor | None = None
         self._engine: Engine | None = None
         self._guard = threading.Lock()
@@ -53,13 +70,13 @@ class MontyBackend:
             self._descriptor = Descriptor(
                 name="monty",
                 version=f"{binaries.CLIENT} {binaries.version()}",
-                sandbox_enforcement_contract=CONTRACT,
+                sandbox_enforcement_contract=contract(binaries.digest(self._binary), self._walls),
                 language=LANGUAGE,
-                # No tools yet: pydantic-monty builds their arguments in the host, and a set of shared tuples
-                # would hold the interpreter lock there for hours. They open once arguments cross as text.
-                opens=frozenset(),
+                opens=frozenset({"tool", *OPENED}),
+                mounts=walking.CAN_READ,
                 cost=_COST_MS,
                 unavailable=binaries.why_unavailable(self._binary),
+                governs=frozenset({"clock", "random"}),
                 configuration=binaries.state(self._binary),
             )
         return self._descriptor
@@ -67,11 +84,19 @@ class MontyBackend:
     async def open(self, plan: ExecutionPlan, host: Host) -> MontySandbox:
         """Make a sandbox for runs like `plan`, on a worker that no other tenant or policy class uses.
 
+        A run that a tool starts has a worker of a pool of its own: its caller holds one while it waits.
+
         Raises:
-            LaunchFailed: no worker could be started, or none became free in time.
+            LaunchFailed: no worker could be started, none became free in time, or too many runs of tools are
+                under way in each other.
         """
         engine = self._running()
-        pool = engine.pools.enter((plan.tenant, plan.policy_class))
+        if depth.get() > _DEEPEST:
+            raise LaunchFailed(
+                f"this run was started by a tool, {depth.get()} tools deep",
+                advice=f"let at most {_DEEPEST} runs start each other by their tools",
+            )
+        pool = engine.pools.enter((plan.tenant, plan.policy_class, depth.get()))
         try:
             if not pool.slots.take():
                 async with asyncio.timeout(QUEUE_S):
@@ -100,9 +125,7 @@ class MontyBackend:
         from licet_monty.checker import check  # no run needs it
 
         engine = self._running()
-        binary = self._binary
-        assert binary is not None
-        checking = engine.threads.call(lambda: check(binary, code, stubs))
+        checking = engine.threads.call(lambda: check(engine.entrance, code, stubs))
         try:
             return await checking.result()
         finally:
@@ -115,6 +138,12 @@ class MontyBackend:
         if engine is not None and engine.pid == os.getpid():
             await asyncio.to_thread(engine.close)
 
+    def behind(self) -> Backend:
+        """The walls of the kernel round a worker, without the language inside; see `Layered`."""
+        from licet_monty.behind import BehindMonty  # for attacks alone
+
+        return BehindMonty(self._binary, self._walls)
+
     def _running(self) -> Engine:
         """The engine of this process; what a fork brought along is another's."""
         unavailable = self.describe().unavailable
@@ -125,7 +154,8 @@ class MontyBackend:
             return engine
         with self._guard:
             if self._engine is None or self._engine.pid != os.getpid():
-                self._engine = Engine(self._binary, self._workers)
+                entrance = Entrance(self._binary, binaries.digest(self._binary), self._walls)
+                self._engine = Engine(entrance, self._workers)
             return self._engine
 
 

@@ -4,13 +4,16 @@ Rules this module keeps:
 
 - the binary is the file that the installed distribution lists as its own; `MONTY_BIN` and `PATH`, which
   whoever starts the host may set, choose nothing;
-- nothing of Monty is imported, so that describing the backend stays cheap.
+- nothing of Monty is imported, so that describing the backend stays cheap;
+- which binary it is, is said by what is in it: another one at the same place is another one.
 """
 
 from __future__ import annotations
 
 from importlib import metadata
 from pathlib import Path
+
+from licet_monty.digests import sha256
 
 CLIENT = "pydantic-monty"
 RUNTIME = "pydantic-monty-runtime"
@@ -47,13 +50,17 @@ def why_unavailable(binary: Path | None) -> str | None:
     return None
 
 
-def state(binary: Path | None) -> str:
-    """Return which file the binary is, and when it was last written; empty if there is none."""
+def digest(binary: Path | None) -> str | None:
+    """Return the SHA-256 of the binary; None if there is none to be read."""
     try:
-        found = None if binary is None else binary.stat()
+        return None if binary is None else sha256(binary)
     except OSError:
-        return f"{binary} unreadable"
-    if found is None:
+        return None
+
+
+def state(binary: Path | None) -> str:
+    """Return which file the binary is, and what is in it; empty if there is none."""
+    if binary is None:
         return ""
-    # no time of change: an installer that links the same file elsewhere changes that, and nothing else
-    return f"{binary} {found.st_ino} {found.st_size} {found.st_mtime_ns}"
+    found = digest(binary)
+    return f"{binary} unreadable" if found is None else f"{binary} sha256:{found}"

@@ -3,22 +3,28 @@
 Rules this module keeps:
 
 - a coroutine of the host always runs on the caller's loop, in the caller's context (its current span);
+- any number may be under way, each under a key; what ends is taken by the driver in the order of ending;
 - the driver never waits beyond the run's end: `interrupt` wakes it;
+- what runs for a run knows how deep it is: runs of one depth wait for the next one's, never for each other;
 - `close` cancels what is still running on the loop and waits for it, so that nothing outlives the run.
 """
 
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import contextlib
 import contextvars
+import queue
 import threading
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+import time
+from collections.abc import Callable, Collection, Coroutine
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 JOIN_S = 5.0
+_ASKED = -1
+
+depth: contextvars.ContextVar[int] = contextvars.ContextVar("licet_monty_depth", default=0)
+"""How many tools deep this code is: a tool may start a run, whose code calls a tool, and so on."""
 
 
 class Interrupted(Exception):
@@ -31,40 +37,72 @@ class Bridge:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
+        self._context.run(depth.set, depth.get() + 1)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._guard = threading.Lock()
-        self._waiting: concurrent.futures.Future[Any] | None = None
+        self._arrivals: queue.SimpleQueue[tuple[int, asyncio.Task[Any]] | None] = queue.SimpleQueue()
+        self._arrived: dict[int, asyncio.Task[Any]] = {}
         self._ended = False
 
-    def ask(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run `make()` on the loop and return its result; called on the driver's thread.
+    def begin(self, key: int, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        """Let `make()` run on the loop; called on the driver's thread, as `first`, `take` and `ask` are.
+
+        Raises:
+            Interrupted: the run ended.
+        """
+        if self._ended:
+            raise Interrupted
+        try:
+            self._loop.call_soon_threadsafe(self._start, key, make, context=self._context)
+        except RuntimeError:  # the loop was closed under the run
+            raise Interrupted from None
+
+    def first(self, keys: Collection[int], until: float | None = None) -> int | None:
+        """Wait for one of `keys` to end, at most `until` on the monotonic clock; return it, None if none did.
 
         Raises:
             Interrupted: the run ended first.
         """
-        answer: concurrent.futures.Future[T] = concurrent.futures.Future()
-        with self._guard:
-            if self._ended:
+        while True:
+            for key in self._arrived:
+                if key in keys:
+                    return key
+            try:
+                left = (
+                    None if until is None else min(max(until - time.monotonic(), 0.0), threading.TIMEOUT_MAX)
+                )
+                arrival = self._arrivals.get(timeout=left)
+            except queue.Empty:
+                return None
+            if arrival is None or self._ended:
                 raise Interrupted
-            self._waiting = answer
-        try:
-            self._loop.call_soon_threadsafe(self._start, make, answer, context=self._context)
-        except RuntimeError:  # the loop was closed under the run
-            raise Interrupted from None
-        try:
-            return answer.result()
-        except concurrent.futures.CancelledError:
-            raise Interrupted from None
-        finally:
-            with self._guard:
-                self._waiting = None
+            self._arrived[arrival[0]] = arrival[1]
+
+    def take(self, key: int) -> Any:
+        """Return the result of what ended under `key`, or raise what it raised.
+
+        Raises:
+            Interrupted: the run ended, and it was cancelled for that.
+            RuntimeError: it was cancelled by somebody else.
+        """
+        task = self._arrived.pop(key)
+        if task.cancelled():
+            raise Interrupted if self._ended else RuntimeError("a call of the host was cancelled")
+        return task.result()
+
+    def ask(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run `make()` on the loop and return its result.
+
+        Raises:
+            Interrupted: the run ended first.
+        """
+        self.begin(_ASKED, make)
+        self.first((_ASKED,))
+        return cast("T", self.take(_ASKED))
 
     def interrupt(self) -> None:
         """Wake the driver if it waits, and refuse what it would still ask; from any thread."""
-        with self._guard:
-            self._ended = True
-            if self._waiting is not None:
-                self._waiting.cancel()
+        self._ended = True
+        self._arrivals.put(None)
 
     async def close(self) -> None:
         """Cancel what is still running and wait for it, at most `JOIN_S` seconds."""
@@ -74,22 +112,15 @@ class Bridge:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=JOIN_S)
 
-    def _start(
-        self, make: Callable[[], Coroutine[Any, Any, T]], answer: concurrent.futures.Future[T]
-    ) -> None:
-        if answer.done():
+    def _start(self, key: int, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        if self._ended:
             return
         task = self._loop.create_task(make())
         self._tasks.add(task)
-        task.add_done_callback(lambda done: self._finish(done, answer))
+        task.add_done_callback(lambda done: self._finish(key, done))
 
-    def _finish(self, task: asyncio.Task[T], answer: concurrent.futures.Future[T]) -> None:
+    def _finish(self, key: int, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
-        problem = None if task.cancelled() else task.exception()
-        with contextlib.suppress(concurrent.futures.InvalidStateError):  # interrupted meanwhile
-            if task.cancelled():
-                answer.cancel()
-            elif problem is not None:
-                answer.set_exception(problem)
-            else:
-                answer.set_result(task.result())
+        if not task.cancelled():
+            task.exception()  # is seen, whoever still asks for it
+        self._arrivals.put((key, task))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 from licet.errors import TypesUnchecked
@@ -20,6 +19,7 @@ from licet.output import bounded
 from licet.type_checker import TypeFinding
 
 from licet_monty.pool import Pool
+from licet_monty.walls import Entrance
 
 MOST_FINDINGS = 100
 CHECK_S = 5.0
@@ -30,7 +30,7 @@ _MOST_MESSAGE = 500
 _STOP = "\n(]"  # closes nothing that is open, and is closed by nothing
 
 
-def check(binary: Path, code: str, stubs: str) -> tuple[TypeFinding, ...]:
+def check(entrance: Entrance, code: str, stubs: str) -> tuple[TypeFinding, ...]:
     """What the checker objects to in `code`; blocks, and runs nothing.
 
     Raises:
@@ -39,7 +39,7 @@ def check(binary: Path, code: str, stubs: str) -> tuple[TypeFinding, ...]:
     """
     import pydantic_monty
 
-    pool = Pool(binary, 1)
+    pool = Pool(entrance, 1)
     try:
         with pool.start().checkout(
             limits={"max_memory": _MEMORY, "max_feed_duration_secs": CHECK_S},

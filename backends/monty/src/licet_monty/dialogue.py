@@ -3,37 +3,38 @@
 Rules this module keeps:
 
 - one path: every call, file, name, sleep and variable that Monty surfaces passes `_answer` before it happens;
-- unknown names are not defined: a tool is a name that the plan opens, and nothing else is;
+- unknown names are not defined, and calls of them are calls of tools only where `calls` says so;
 - once the run is stopped nothing more is answered;
-- what the host must not be made to build (see `trailing`) is not read, save the arguments of opened tools.
+- what the host must not be made to build (see `trailing`) is not read.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import pydantic_monty
-from licet.backend import Access, Host, Termination, ToolCall
+from licet.backend import Access, Host, Termination
+from licet.errors import BackendError
 from licet.plan import ExecutionPlan
+from licet.writes.staged import StorageFull
 from pydantic_monty import FunctionSnapshot, FutureSnapshot, MontyComplete, NameLookupSnapshot
 
-from licet_monty import answers, tools
+from licet_monty import answers, prelude, tools
 from licet_monty.bounds import ACCESSES
 from licet_monty.bridge import Bridge, Interrupted
+from licet_monty.calls import Calls, HostFailed
+from licet_monty.files import FILE_CALLS, Files
+from licet_monty.prelude import Known
 
 if TYPE_CHECKING:
-    from pydantic_monty import ExternalResult, ExternalSettledResult, MontySession, SyncSnapshot
+    from pydantic_monty import MontySession, SyncSnapshot
 
 T = TypeVar("T")
+A = TypeVar("A")
 Stop = Callable[[Termination], None]
-
-
-class HostFailed(Exception):
-    """The host raised while it was asked; its exception is the cause of this one."""
 
 
 class Dialogue:
@@ -56,9 +57,29 @@ class Dialogue:
         self._stop = stop
         self._source = b""
         self._accesses = 0
-        self._settled: dict[int, tuple[str, ExternalSettledResult]] = {}
+        self._calls = Calls(plan, host, bridge, stop)
         self._due: dict[int, float] = {}
+        self._slept = 0.0
         self.fault: Exception | None = None
+        self.files = Files(plan, self._allows)
+
+    def define_tools(self, known: Known) -> None:
+        """Make the tools of the plan callable in the session; `known` says what it has been given before.
+
+        Raises:
+            BackendError: the session has been fed, without the prelude.
+            Interrupted, pydantic_monty.MontyError, RuntimeError: as `feed` does.
+        """
+        wanted = tuple(name for name in self._plan.opened.tools if name not in known.tools)
+        first, known.fed = not known.fed, True
+        known.trusted |= first and bool(wanted)
+        self._calls.trusted = known.trusted
+        if wanted and not known.trusted:
+            raise BackendError("the first run in this sandbox had no tools, so no later one has")
+        if wanted:
+            head, inputs = (prelude.HEAD, dict(prelude.INPUTS)) if first else ("", {})
+            self.feed(head + prelude.definitions(wanted), inputs)
+            known.tools.update(wanted)
 
     def feed(self, code: str, inputs: dict[str, Any]) -> MontyComplete:
         """Run one piece of code to its end; its output is not read here.
@@ -94,12 +115,9 @@ class Dialogue:
         if isinstance(snapshot, FunctionSnapshot):
             if snapshot.is_os_function:
                 return self._system(snapshot)
-            if snapshot.object_id is None and snapshot.function_name in self._plan.opened.tools:
-                return self._tool(snapshot)
-            return snapshot.resume(answers.undefined(snapshot.function_name))
+            called = self._calls.answer(snapshot)
+            return called or snapshot.resume(tools.undefined(snapshot.function_name))
         if isinstance(snapshot, NameLookupSnapshot):
-            if snapshot.object_id is None and snapshot.variable_name in self._plan.opened.tools:
-                return snapshot.resume(value=tools.stand_in(snapshot.variable_name))
             return snapshot.resume()
         return self._settle(snapshot)
 
@@ -112,62 +130,66 @@ class Dialogue:
         if name == "os.getenv":
             return snapshot.resume(answers.getenv(self._call_text(snapshot), self._plan.environment))
         if name == "os.urandom":
-            return snapshot.resume(answers.random_bytes(snapshot.args[0]))
+            draw = partial(self._told, self._host.random_bytes)
+            return snapshot.resume(answers.random_bytes(snapshot.args[0], draw))
+        if name in answers.CLOCKS:
+            now = partial(self._told, self._host.now)
+            return snapshot.resume(answers.clock(name, snapshot.args, now))
         if name in answers.SLEEPS:
-            self._sleep(time.monotonic() + float(snapshot.args[0]))
+            self._sleep(self._elapsed() + float(snapshot.args[0]))
             return snapshot.resume({"return_value": None})
         if name in answers.ASYNC_SLEEPS:
-            self._due[snapshot.call_id] = time.monotonic() + float(snapshot.args[0])
+            self._due[snapshot.call_id] = self._elapsed() + float(snapshot.args[0])
             return snapshot.resume({"future": ...})
         if name == "Path.absolute":
             return snapshot.resume({"return_value": snapshot.args[0]})
-        accesses = answers.file_accesses(name, snapshot.args)
-        return snapshot.resume(self._file(accesses)) if accesses else snapshot.resume_not_handled()
+        return self._file(snapshot) if name in FILE_CALLS else snapshot.resume_not_handled()
 
-    def _file(self, accesses: Sequence[Access]) -> ExternalResult:
-        """Have accesses recorded, and refuse them: files come to Monty as mounts, and there is none."""
-        for access in accesses:
-            self._accesses += 1
-            if self._accesses > ACCESSES:
-                self._stop(Termination.file_limit)
-                raise Interrupted
-            self._ask(partial(self._host.access, access))
-        return answers.refuse_file(accesses[0].target)
+    def _file(self, snapshot: FunctionSnapshot) -> SyncSnapshot:
+        try:
+            answer = self.files.answer(snapshot.function_name, snapshot.args, snapshot.kwargs)
+        except StorageFull:
+            self._stop(Termination.file_limit)
+            raise Interrupted from None
+        return snapshot.resume(answer)
 
-    def _tool(self, snapshot: FunctionSnapshot) -> SyncSnapshot:
-        name = snapshot.function_name
-        result = self._call(name, snapshot)
-        if snapshot.allow_eager_await:  # `await f()`: the code wants an awaitable
-            self._settled[snapshot.call_id] = (name, result)
-            return snapshot.resume({"future": ...})
-        return _resume(name, snapshot.resume, result)
-
-    def _call(self, name: str, snapshot: FunctionSnapshot) -> ExternalSettledResult:
-        args, kwargs = snapshot.args, snapshot.kwargs
-        why = tools.why_refused(args, kwargs)
-        if why is not None:
-            return tools.refused(name, why)
-        call = ToolCall(name, args, kwargs, self._line(snapshot))
-        reply = self._ask(partial(self._host.call, call))
-        if reply.fatal is not None:
-            self._stop(reply.fatal)
+    def _allows(self, action: Literal["read", "write"], path: str) -> bool:
+        """Have an access decided and recorded."""
+        self._accesses += 1
+        if self._accesses > ACCESSES:
+            self._stop(Termination.file_limit)
             raise Interrupted
-        return {"return_value": reply.value} if reply.error is None else tools.raised(reply.error)
+        return self._ask(partial(self._host.access, Access(action, path)))
 
     def _settle(self, snapshot: FutureSnapshot) -> SyncSnapshot:
-        """Settle one of the futures that the code waits for: a tool's, or the sleep that ends first."""
-        for call in snapshot.pending_call_ids:
-            if call in self._settled:
-                name, result = self._settled.pop(call)
-                return _resume(name, _keyed(snapshot, call), result)
-        call = min(snapshot.pending_call_ids, key=lambda pending: self._due.get(pending, 0.0))
-        self._sleep(self._due.pop(call, 0.0))
-        return snapshot.resume({call: {"return_value": None}})
+        """Settle one of the futures that the code waits for: the tool or the sleep that ends first."""
+        sleeps = [call for call in snapshot.pending_call_ids if call in self._due]
+        shortest = min(sleeps, key=self._due.__getitem__, default=None)
+        settled = self._calls.settle(snapshot, None if shortest is None else self._due[shortest])
+        if settled is not None:
+            return settled
+        if shortest is None:  # begun by an earlier run of this sandbox, and cancelled at its end
+            return snapshot.resume({snapshot.pending_call_ids[0]: answers.CANCELLED})
+        self._sleep(self._due.pop(shortest))
+        return snapshot.resume({shortest: {"return_value": None}})
+
+    def _elapsed(self) -> float:
+        """What sleeps are measured by: time, or under a clock that stands the sleeps that are over."""
+        return self._slept if self._plan.clock == "frozen" else time.monotonic()
 
     def _sleep(self, until: float) -> None:
         """Wait until then, or until the run is stopped; the deadline stops it, so any length is safe."""
-        if self._stopped.wait(min(max(until - time.monotonic(), 0.0), threading.TIMEOUT_MAX)):
+        if self._plan.clock == "frozen":
+            self._slept = max(self._slept, until)
+        elif self._stopped.wait(min(max(until - time.monotonic(), 0.0), threading.TIMEOUT_MAX)):
             raise Interrupted
+
+    def _told(self, tell: Callable[[A], T], about: A) -> T:
+        """What the host says at once."""
+        try:
+            return tell(about)
+        except Exception as problem:
+            raise HostFailed from problem
 
     def _ask(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         try:
@@ -177,32 +199,7 @@ class Dialogue:
         except Exception as problem:
             raise HostFailed from problem
 
-    def _line(self, snapshot: FunctionSnapshot) -> int | None:
-        """The line of a call in the plan's code; None inside `eval` and `exec`."""
-        if snapshot.position.filename.startswith("<string>"):
-            return None
-        return self._source.count(b"\n", 0, snapshot.position.start) + 1
-
     def _call_text(self, snapshot: FunctionSnapshot) -> str:
         if snapshot.position.filename.startswith("<string>"):
             return ""
         return self._source[snapshot.position.start : snapshot.position.end].decode("utf-8", "replace")
-
-
-def _keyed(snapshot: FutureSnapshot, call: int) -> Callable[[ExternalSettledResult], SyncSnapshot]:
-    return lambda given: snapshot.resume({call: given})
-
-
-def _resume(
-    name: str, resume: Callable[[ExternalSettledResult], SyncSnapshot], result: ExternalSettledResult
-) -> SyncSnapshot:
-    """Resume with a result; if it can't enter the sandbox, with an error that says so."""
-    try:
-        return resume(result)
-    except pydantic_monty.MontyConversionError as problem:
-        return resume(tools.unanswerable(name, problem))
-    except pydantic_monty.MontyRuntimeError as problem:
-        kind = type(problem.exception())
-        if problem.traceback() or kind not in (TypeError, UnicodeEncodeError, ValueError):
-            raise
-        return resume(tools.unanswerable(name, problem))

@@ -17,6 +17,7 @@ from licet.output import bounded
 
 from licet_monty.bounds import Bounds
 from licet_monty.lacks import member_lacked
+from licet_monty.prelude import FEED, LATER_CALL, NOW_CALL, Known
 
 if TYPE_CHECKING:
     from pydantic_monty import Frame
@@ -26,6 +27,11 @@ _LACKS = "Monty, the Python subset that ran this, lacks it: "
 _INTERNAL = "Internal error in monty: "
 _TOO_LARGE = ("result frame of ", "argument frame of ")
 _SYNCHRONOUS = "cannot suspend in this synchronous context"
+_SAY_IT_OTHERWISE = (
+    "{what} in a loop or a comprehension, not from inside map, sorted or filter, "
+    "nor in a method such as __repr__"
+)
+_A_TOOL = f"a tool {_SYNCHRONOUS}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +46,20 @@ class Ending:
     stderr: str = ""
 
 
-def of(problem: Exception, bounds: Bounds) -> Ending:
-    """Return how a run ended that raised `problem`, which is one of Monty's."""
+def of(problem: Exception, bounds: Bounds, known: Known) -> Ending:
+    """Return how a run ended that raised `problem`, one of Monty's; `known` is what its session was given."""
     import pydantic_monty
 
     if isinstance(problem, pydantic_monty.MontySyntaxError):
         return _failed("SyntaxError", problem.display("msg"), problem.traceback())
     if isinstance(problem, pydantic_monty.MontyRuntimeError):
-        kind, message = _kind(problem.display("type-msg"), problem.display("msg"))
-        return _raised(kind, message, problem.display("type-msg"), problem.traceback(), bounds)
+        shown = problem.display("type-msg")
+        kind, message = _kind(shown, problem.display("msg"))
+        if kind == "NotImplementedError" and message.endswith(_SYNCHRONOUS):
+            message = _A_TOOL if NOW_CALL in message or LATER_CALL in message else message
+        frames = problem.traceback()
+        own = [frame for frame in frames if frame.filename != FEED] if known.trusted else frames
+        return _raised(kind, message, shown, own, bounds, framed=bool(frames))
     if isinstance(problem, pydantic_monty.MontyCrashedError):
         if problem.timed_out:
             return Ending(
@@ -60,20 +71,22 @@ def of(problem: Exception, bounds: Bounds) -> Ending:
     return Ending(Termination.backend_lost, detail=f"the worker can't be understood: {problem}")
 
 
-def _raised(kind: str, message: str, shown: str, frames: list[Frame], bounds: Bounds) -> Ending:
-    limit = bounds.cause(kind, message, framed=bool(frames))
+def _raised(
+    kind: str, message: str, shown: str, frames: list[Frame], bounds: Bounds, *, framed: bool
+) -> Ending:
+    limit = bounds.cause(kind, message, framed=framed)
     if limit is not None:
         return Ending(limit, detail=message)
     if kind == "SystemExit":
         if shown == "SystemExit":
             return Ending(Termination.exited, exit_code=0, sound=True)
         return Ending(Termination.exited, exit_code=1, stderr=f"{message}\n", sound=True)
-    if not frames and message.startswith(_INTERNAL):
+    if not framed and message.startswith(_INTERNAL):
         detail = _LACKS + message.removeprefix(_INTERNAL)
         return Ending(Termination.exited, exit_code=1, error=_error(kind, message, frames), detail=detail)
-    if not frames and message.startswith(_TOO_LARGE):
+    if not framed and message.startswith(_TOO_LARGE):
         return Ending(Termination.memory_limit, detail=message)
-    if not frames and kind == "UnicodeEncodeError":
+    if not framed and kind == "UnicodeEncodeError":
         return Ending(Termination.backend_error, detail=f"an input can't cross into Monty: {message}")
     return _failed(kind, message, frames)
 
@@ -84,7 +97,8 @@ def _failed(kind: str, message: str, frames: list[Frame]) -> Ending:
         if frames and frames[-1].function_name is None:
             detail = _LACKS + message
         elif message.endswith(_SYNCHRONOUS):
-            detail = "call tools in a loop or a comprehension, not from inside map, sorted or filter"
+            what = "read the clock" if message.startswith("OS function ") else "call tools"
+            detail = _SAY_IT_OTHERWISE.format(what=what)
     elif (lacked := member_lacked(kind, message)) is not None:
         detail = f"{_LACKS}`{lacked}`"
     error = _error(kind, message, frames)

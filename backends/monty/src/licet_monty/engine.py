@@ -15,7 +15,6 @@ import atexit
 import os
 import threading
 import weakref
-from pathlib import Path
 from typing import Protocol
 
 from licet.backend import Termination
@@ -23,6 +22,7 @@ from licet.threads import Threads
 
 from licet_monty.bounds import Bounds
 from licet_monty.pool import Pool, Pools
+from licet_monty.walls import Entrance
 from licet_monty.watchdog import Watchdog
 from licet_monty.worker import Worker
 
@@ -40,9 +40,10 @@ class Stoppable(Protocol):
 class Engine:
     """What the runs of one backend share in one process."""
 
-    def __init__(self, binary: Path, workers: int | None = None) -> None:
+    def __init__(self, entrance: Entrance, workers: int | None = None) -> None:
         self.pid = os.getpid()
-        self.pools = Pools(binary, workers)
+        self.entrance = entrance
+        self.pools = Pools(entrance, workers)
         self.threads = Threads("licet-monty")
         self.watchdog = Watchdog()
         self._runs: set[Stoppable] = set()
@@ -60,13 +61,13 @@ class Engine:
         with self._guard:
             self._runs.discard(run)
 
-    def checkout(self, pool: Pool, bounds: Bounds) -> Worker:
-        """Take a worker of `pool`, whose slot is held; blocks.
+    def checkout(self, pool: Pool, bounds: Bounds, seed: bytes) -> Worker:
+        """Take a worker of `pool`, whose slot is held, its generator started from `seed`; blocks.
 
         Raises:
             LaunchFailed: none could be started.
         """
-        worker = pool.checkout(bounds)
+        worker = pool.checkout(bounds, seed)
         with self._guard:
             self._workers.add(worker)
         return worker

@@ -2,6 +2,8 @@
 
 Rules this module keeps:
 
+- workers are started on threads that last as long as their pool: the kernel kills a walled worker with the
+  thread that started it;
 - a worker never serves two tenants, nor two policy classes, and no more than `MOST_CHECKOUTS` runs;
 - a pool never has more workers than the machine has processors, and waiting for one is bounded;
 - in a process that was forked off a user of Monty none is started, since it would wait for ever;
@@ -13,13 +15,13 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from licet.errors import LaunchFailed
 
 from licet_monty.bounds import Bounds
 from licet_monty.slots import Slots
+from licet_monty.walls import Entrance
 from licet_monty.worker import Worker
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ QUEUE_S = 300.0
 _CHECKOUT_S = 5.0  # never waited for: a slot is held before
 _STUCK_S = 0.25  # how long the interpreter may overrun its time limit inside one native operation
 
-Key = tuple[str | None, str]
+Key = tuple[str | None, str, int]
+"""Tenant, policy class, and how many tools deep the run is (see `bridge`)."""
 
 _home: int | None = None
 """The process in which Monty was started first: its threads serve no other, and a fork does not copy them."""
@@ -40,21 +43,22 @@ _home: int | None = None
 class Pool:
     """The workers of one tenant and policy class; they start with the first checkout."""
 
-    def __init__(self, binary: Path, workers: int) -> None:
+    def __init__(self, entrance: Entrance, workers: int) -> None:
         self.slots = Slots(workers)
         self.users = 0
         self.monty: Monty | None = None
-        self._binary = binary
+        self._entrance = entrance
         self._workers = workers
         self._guard = threading.Lock()
 
-    def checkout(self, bounds: Bounds) -> Worker:
-        """Take a worker; blocks while one starts.
+    def checkout(self, bounds: Bounds, seed: bytes) -> Worker:
+        """Take a worker, its generator started from `seed`; blocks while one starts.
 
         Raises:
-            LaunchFailed: none could be started.
+            LaunchFailed: none could be started, or none as it was described.
         """
-        return Worker(self.start(), bounds)
+        self._entrance.check()
+        return Worker(self.start(), bounds, seed, self._entrance)
 
     def close(self) -> None:
         """End all workers; none is checked out any more."""
@@ -87,11 +91,12 @@ class Pool:
                 "Monty was used before this process was forked off, and can't be used in it",
                 advice="start processes with `spawn` or `forkserver`, or use Monty only after the fork",
             )
+        path = self._entrance.path()
         try:
             from pydantic_monty import Monty  # 50 ms: paid by whoever opens a sandbox, by nobody else
 
             monty = Monty(
-                binary_path=self._binary,
+                binary_path=path,
                 min_processes=1,
                 max_processes=self._workers,
                 checkout_timeout=_CHECKOUT_S,
@@ -102,7 +107,7 @@ class Pool:
             return monty.__enter__()
         except (ImportError, RuntimeError, OSError) as problem:
             raise LaunchFailed(
-                f"Monty could not be started from `{self._binary}`: {problem}",
+                f"Monty could not be started: {self._entrance.told(problem)}",
                 advice="install `licet-monty` anew; it brings the interpreter that it needs",
             ) from None
 
@@ -110,8 +115,8 @@ class Pool:
 class Pools:
     """All pools of a process, the one used last at the end."""
 
-    def __init__(self, binary: Path, workers: int | None = None) -> None:
-        self._binary = binary
+    def __init__(self, entrance: Entrance, workers: int | None = None) -> None:
+        self._entrance = entrance
         self._workers = workers or os.cpu_count() or 1
         self._pools: OrderedDict[Key, Pool] = OrderedDict()
         self._guard = threading.Lock()
@@ -121,7 +126,7 @@ class Pools:
         with self._guard:
             pool = self._pools.get(key)
             if pool is None:
-                pool = self._pools[key] = Pool(self._binary, self._workers)
+                pool = self._pools[key] = Pool(self._entrance, self._workers)
             self._pools.move_to_end(key)
             pool.users += 1
             return pool

@@ -18,11 +18,13 @@ import pydantic_monty
 from licet.backend import Host, Outcome, Termination, Usage
 from licet.plan import ExecutionPlan
 
-from licet_monty import ending, trailing, value
+from licet_monty import callsites, ending, trailing, value
 from licet_monty.bounds import CPU_CLOCK, bounds
 from licet_monty.bridge import Bridge, Interrupted
-from licet_monty.dialogue import Dialogue, HostFailed
+from licet_monty.calls import HostFailed
+from licet_monty.dialogue import Dialogue
 from licet_monty.ending import Ending
+from licet_monty.files import Files
 from licet_monty.lease import Lease
 from licet_monty.trailing import NO_VALUE, Kept
 from licet_monty.worker import Worker
@@ -87,7 +89,7 @@ class Run:
             LaunchFailed, BackendError: there is no worker to run it on; nothing ran.
             Exception: the host failed, with its own exception; the run was stopped.
         """
-        worker = self._lease.worker(self._bounds)
+        worker = self._lease.worker(self._bounds, self._host.random_bytes)
         with self._guard:
             self._worker = worker
         dialogue = Dialogue(worker.session, self._plan, self._host, self._bridge, self._stopped, self.stop)
@@ -99,14 +101,14 @@ class Run:
             self.stop(Termination.backend_error)
             raise problem.__cause__ or problem from None
         except (pydantic_monty.MontyError, RuntimeError) as problem:
-            kept, end = NO_VALUE, ending.of(problem, worker.bounds)
+            kept, end = NO_VALUE, ending.of(problem, worker.bounds, self._lease.known)
         if dialogue.fault is not None:
             raise dialogue.fault
         if end.stderr and not self._host.write("stderr", end.stderr.encode("utf-8", "replace")):
             self.stop(Termination.output_limit)
-        return self._outcome(worker, kept, end)
+        return self._outcome(worker, kept, end, dialogue.files)
 
-    def _outcome(self, worker: Worker, kept: Kept, end: Ending) -> Outcome:
+    def _outcome(self, worker: Worker, kept: Kept, end: Ending, files: Files) -> Outcome:
         with self._guard:
             stopped = self._cause
         if stopped is not None:
@@ -122,10 +124,12 @@ class Run:
             usage=Usage(
                 wall_time=time.monotonic() - self._started,
                 cpu_time=worker.cpu_used() if stopped is None else self._cpu_time,
+                bytes_written=files.used,
             ),
             configured=self._configured(),
             observed=worker.observed,
             detail=end.detail,
+            staged=files.staged(),
         )
 
     def _configured(self) -> dict[str, str]:
@@ -143,9 +147,11 @@ class Run:
         """Run the code, and return the value of its last expression."""
         if self._stopped.is_set():
             raise Interrupted
-        code = trailing.keep_value(self._plan.code)
+        dialogue.define_tools(self._lease.known)
+        plain = callsites.call_through(self._plan.code, self._plan.opened.tools)
+        code = trailing.keep_value(plain)
         if code is None:
-            dialogue.feed(self._plan.code, dict(self._plan.inputs))
+            dialogue.feed(plain, dict(self._plan.inputs))
             return NO_VALUE
         done = dialogue.feed(code, {**self._plan.inputs, **trailing.INPUTS})
         small = trailing.small(done.output)

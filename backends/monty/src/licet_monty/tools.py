@@ -1,64 +1,74 @@
-"""Tools as Monty's code sees them: names it may call, arguments that may leave, replies that come back.
+"""What passes between a tool and the code: arguments that may leave, replies that come back.
 
 Rules this module keeps:
 
-- only plain data leaves: an argument of a class of the code's own is refused in the code, with advice, before
-  anything on the host looks at it (its repr and its equality may walk without end);
+- only plain data leaves: arguments come as text (see `prelude`), and what has no wire form, or was left out
+  for its size, is refused in the code, with advice; the tool is not called;
 - an error of a tool arrives as the nearest exception that Monty knows, its own name in the message.
 """
 
 from __future__ import annotations
 
-import datetime
-import decimal
-from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_args
 
 from licet import values
-from licet.backend import GuestError
+from licet.backend import GuestError, ToolCall
+
+from licet_monty.wire import read
 
 if TYPE_CHECKING:
     from pydantic_monty import ExternalSettledResult
 
-_CONTAINERS = (list, tuple, set, frozenset)
-_PLAIN = frozenset(
-    {type(None), bool, int, float, complex, str, bytes}
-    | {datetime.date, datetime.time, datetime.datetime, datetime.timedelta, decimal.Decimal}
-)
+_BUDGET = values.DEFAULT
+_LOSSES = {
+    "cycle": "contain themselves",
+    "depth": f"are nested deeper than {_BUDGET.depth} levels",
+    "budget": f"are too much: at most {_BUDGET.nodes} values and {_BUDGET.bytes} bytes of text can be passed",
+}
 
 
-def stand_in(name: str) -> Callable[..., None]:
-    """Return what stands for a tool that the code reads without calling it; Monty calls it by its name."""
+def read_call(name: str, line: str, arguments: str) -> ToolCall:
+    """Return the call that the sandbox wrote down.
 
-    def tool() -> None:
-        """Never called: Monty surfaces each call."""
+    Raises:
+        ValueError: the arguments can't leave; the message says why, about `the arguments`.
+    """
+    try:
+        given = read(arguments)
+    except ValueError:
+        raise ValueError("can't be read") from None
+    _check(given)
+    match given:
+        case [list(args), dict(kwargs)] if all(type(key) is str for key in kwargs):
+            return ToolCall(
+                name, tuple(args), kwargs, int(line) if line.isdecimal() and line != "0" else None
+            )
+    raise ValueError("can't be read")
 
-    tool.__name__ = tool.__qualname__ = name
-    return tool
 
-
-def why_refused(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-    """Return why arguments can't leave the sandbox, None if they can."""
-    left = values.DEFAULT.nodes
-    pending: list[Any] = [*args, *kwargs.values()]
+def _check(given: Any) -> None:
+    """Refuse a tree that holds a mark of something lost; it is as large as the text that it was read from."""
+    pending = [given]
     while pending:
         item = pending.pop()
-        left -= 1
-        if left < 0:
-            return f"are more than {values.DEFAULT.nodes} values"
-        kind = type(item)
-        if kind in _CONTAINERS:
+        if type(item) in (list, tuple, set, frozenset):
             pending.extend(item)
-        elif kind is dict:
+        elif type(item) is dict:
             pending.extend(item)
             pending.extend(item.values())
-        elif kind not in _PLAIN:
-            return f"hold a `{getattr(item, 'name', kind.__name__)}`, which is no plain data"
-    return None
+        elif type(item) is values.Opaque:
+            raise ValueError(f"hold a `{item.type_name}`, which is no plain data")
+        elif type(item) is values.Omitted:
+            raise ValueError(_LOSSES.get(item.reason, "are too much"))
 
 
-def refused(name: str, why: str) -> ExternalSettledResult:
+def undefined(name: str) -> ExternalSettledResult:
+    """Say that a name is not defined, as CPython does."""
+    return {"exc_type": "NameError", "message": f"name {name!r} is not defined"}
+
+
+def refused(name: str, why: object) -> ExternalSettledResult:
     """Say in the code that a call did not happen."""
     return {
         "exc_type": "TypeError",

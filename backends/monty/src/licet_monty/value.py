@@ -14,6 +14,7 @@ from typing import Any
 
 from licet import values
 
+from licet_monty import wire
 from licet_monty.encoder import ENCODER, TYPES
 from licet_monty.trailing import VALUE, Kept
 
@@ -36,7 +37,7 @@ def read(text: object) -> Kept:
     value: Any = values.Opaque("unknown", "<a value that can't be read>")
     if isinstance(text, str):
         with contextlib.suppress(ValueError):
-            value = values.from_json(text)
+            value = wire.read(text)
     return Kept(value, _show(value))
 
 

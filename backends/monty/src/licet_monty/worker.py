@@ -19,36 +19,43 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from licet.errors import LaunchFailed
+from licet.supervise.walls import seen
 
 from licet_monty.bounds import CPU_CLOCK, Bounds
+from licet_monty.walls import Entrance
 
 if TYPE_CHECKING:
-    from pydantic_monty import Monty, MontySession
+    from pydantic_monty import Monty, MontySession, OSPolicy
 
 
 class Worker:
     """A session of Monty with the process that serves it; made, used and closed on threads that may block."""
 
-    def __init__(self, monty: Monty, bounds: Bounds) -> None:
-        """Check a worker out.
+    def __init__(self, monty: Monty, bounds: Bounds, seed: bytes, entrance: Entrance) -> None:
+        """Check a worker out that `entrance` started, the generator of its session started from `seed`.
 
         Raises:
-            LaunchFailed: none could be started.
+            LaunchFailed: none could be started, or one that lacks a wall.
         """
         import pydantic_monty
 
         self.bounds = bounds
-        self.session: MontySession = monty.checkout(limits=bounds.limits(), os_policy={"sleep": "call_host"})
+        self.session: MontySession = monty.checkout(limits=bounds.limits(), os_policy=_policy(seed))
         try:
             self.session.__enter__()
         except (pydantic_monty.MontyError, RuntimeError, OSError) as problem:  # a TimeoutError is an OSError
-            raise LaunchFailed(f"Monty gave no worker: {problem}") from None
+            raise LaunchFailed(f"Monty gave no worker: {entrance.told(problem)}") from None
         self.doomed = False
         self._guard = threading.Lock()
         self._pid = self.session.worker_pid
         self._descriptor = _descriptor(self._pid)
         self._cpu_at_start = self.cpu_time() or 0.0
-        self.observed = _observe(self._pid)
+        try:
+            self.observed = _observe(self._pid, entrance)
+        except LaunchFailed:
+            self.doomed = True
+            self.close()
+            raise
 
     def kill(self) -> None:
         """End the process now; from any thread, any number of times."""
@@ -89,6 +96,20 @@ class Worker:
                 os.close(descriptor)
 
 
+def _policy(seed: bytes) -> OSPolicy:
+    """What a session does about time and randomness: it asks, save for its generator, which has its start.
+
+    A generator that asked for it could not do so inside of `sorted` or `map`.
+    """
+    return {
+        "sleep": "call_host",
+        "datetime": "call_host",
+        "timezone": "utc",
+        "process_time": "zero",
+        "random_start": {"seed": seed},
+    }
+
+
 def _descriptor(pid: int | None) -> int | None:
     if pid is None or not hasattr(os, "pidfd_open"):
         return None
@@ -102,30 +123,32 @@ _seen: dict[int, Mapping[str, str]] = {}
 _MOST_SEEN = 64
 
 
-def _observe(pid: int | None) -> Mapping[str, str]:
-    """What the kernel shows of a worker, by control; read once a process."""
+def _observe(pid: int | None, entrance: Entrance) -> Mapping[str, str]:
+    """What the kernel shows of a worker, by control; read, and confirmed, once a process."""
     if pid is None:
         return {}
     found = _seen.get(pid)
     if found is None:
+        status = seen(pid)
+        entrance.confirm(status)
         if len(_seen) >= _MOST_SEEN:
             _seen.clear()
-        found = _seen[pid] = _read(Path(f"/proc/{pid}"))
+        found = _seen[pid] = _told(Path(f"/proc/{pid}"), status)
     return found
 
 
-def _read(process: Path) -> Mapping[str, str]:
+def _told(process: Path, status: Mapping[str, str]) -> Mapping[str, str]:
     try:
         variables = (process / "environ").read_bytes().count(b"\0")
-        status = dict(
-            line.split(":", 1) for line in (process / "status").read_text().splitlines() if ":" in line
-        )
         binary = (process / "exe").readlink().name
-    except (OSError, UnicodeDecodeError):
+        held = len(list((process / "fd").iterdir()))
+        return {
+            "environment_allowlist": f"the worker's own environment holds {variables} variables",
+            "handle_isolation": f"the worker holds {held} descriptors",
+            "process_isolation": f"worker {process.name} runs {binary} as uid {status['Uid'].split()[0]}",
+            "privilege_drop": f"effective capabilities {status['CapEff']}, "
+            f"no new privileges: {status['NoNewPrivs']}",
+            "syscall_filter": f"seccomp mode {status['Seccomp']}",
+        }
+    except (OSError, KeyError):  # it is gone, or this system does not show it
         return {}
-    return {
-        "environment_allowlist": f"the worker's own environment holds {variables} variables",
-        "process_isolation": f"worker {process.name} runs {binary} as uid {status['Uid'].split()[1]}",
-        "privilege_drop": f"effective capabilities {status['CapEff'].strip()}",
-        "syscall_filter": f"seccomp mode {status['Seccomp'].strip()}",
-    }

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from licet import units
 from licet.backend import Termination
-from licet.cli import advising, because, places, refusals
+from licet.cli import advising, because, places, refusals, scrubbed
 from licet.cli.nearby import near, nearby
 from licet.cli.terminal import Card, Tone
 from licet.contract import Evidence
@@ -26,6 +26,8 @@ from licet.select import Chosen
 
 REFUSALS = (Termination.policy_denied, Termination.approval_denied, Termination.no_backend)
 """How a run ends that policy, an approver or the lack of a sandbox refused."""
+
+_MOST_ARTIFACTS = 8
 
 _HEADINGS = {
     Termination.policy_denied: "denied, nothing ran",
@@ -57,7 +59,8 @@ def of_result(result: ExecutionResult, state: Path, disabled: Sequence[str] = ()
     refuted = _refuted(result.decision) if result.decision else ()
     body = _refusal(result, disabled) if _is_refusal(result) else _body(result)
     stale = _stale(result.decision) if result.decision else ()
-    rows = (*body, *refuted, *_rehearsed(result), *stale, *_trail(result), *_more(result, state))
+    taken = scrubbed.rows(result.scrubbed)
+    rows = (*body, *taken, *refuted, *_rehearsed(result), *stale, *_trail(result), *_more(result, state))
     if result.success:
         return Card("good", "ran", f"{note} · {result.decision.policy}" if result.decision else note, rows)
     if result.termination is Termination.exited:
@@ -167,6 +170,8 @@ def _trail(result: ExecutionResult) -> Iterable[tuple[str, str]]:
 
 
 def _failed_heading(result: ExecutionResult) -> str:
+    if result.exit_code == 0:
+        return "the code ran, and what it wrote was dropped"
     if result.error is None:
         return f"the code exited with {result.exit_code}"
     place = f"line {result.error.line}: " if result.error.line else ""
@@ -183,6 +188,15 @@ def _ran(result: ExecutionResult) -> Iterable[tuple[str, str]]:
     yield from _used(result)
 
 
+def _wrote(result: ExecutionResult) -> Iterable[tuple[str, str]]:
+    label = "wrote"
+    for artifact in result.artifacts[:_MOST_ARTIFACTS]:
+        yield label, f"{artifact.path} ({units.show_size(artifact.bytes)})"
+        label = ""
+    if len(result.artifacts) > _MOST_ARTIFACTS:
+        yield "", f"and {len(result.artifacts) - _MOST_ARTIFACTS} more"
+
+
 def _used(result: ExecutionResult) -> Iterable[tuple[str, str]]:
     if result.backend is None:
         return
@@ -197,6 +211,7 @@ def _used(result: ExecutionResult) -> Iterable[tuple[str, str]]:
     if result.tool_calls:
         parts.append(f"{len(result.tool_calls)} tool calls")
     yield "used", " · ".join(parts)
+    yield from _wrote(result)
     for stream in ("stdout", "stderr"):
         if getattr(result, f"{stream}_truncated"):
             yield stream, f"{units.show_size(getattr(result, f'{stream}_bytes'))} written, shortened here"

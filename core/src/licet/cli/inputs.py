@@ -69,6 +69,23 @@ def read_inputs(given: Iterable[str]) -> dict[str, Any]:
     return inputs
 
 
+def named_files(given: Iterable[str]) -> dict[str, str]:
+    """Files written as `NAME=PATH`, by name; paths are relative to the current directory.
+
+    Raises:
+        UsageError: one of them is malformed.
+    """
+    files: dict[str, str] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not (name and equals and path):
+            raise UsageError(f"`--file {_short(text)}` is no `NAME=PATH`")
+        if name in files:
+            raise UsageError(f"the file `{_short(name)}` is given twice")
+        files[name] = os.path.abspath(path)  # noqa: PTH100 (a Path would not keep a last slash)
+    return files
+
+
 def intents(
     read: Sequence[str], write: Sequence[str], network: Sequence[str], shell: bool
 ) -> tuple[Intent, ...] | None:
@@ -102,6 +119,7 @@ def request(
     *,
     inputs: dict[str, Any],
     stdin: bytes,
+    files: dict[str, str],
     declared: tuple[Intent, ...] | None,
     timeout: str | None,
 ) -> ExecutionRequest:
@@ -117,7 +135,13 @@ def request(
     except ValueError as problem:
         raise UsageError(f"`--timeout`: {problem}") from None
     return ExecutionRequest(
-        code=code, inputs=inputs, stdin=stdin, intents=declared, limits=limits, subject=os_user()
+        code=code,
+        inputs=inputs,
+        stdin=stdin,
+        files=files,
+        intents=declared,
+        limits=limits,
+        subject=os_user(),
     )
 
 

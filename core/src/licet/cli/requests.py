@@ -5,8 +5,8 @@ Rules this module keeps:
 - a file is a request by its name alone (`.json`, `.yaml`, `.yml`), since code may look like a request;
 - it never says for whom a run is: the subject comes from the operating system;
 - an unknown key is an error with its place; what only a program can pass is refused by name;
-- the paths `code_file`, `stdin_file` and `workdir` start at the directory of the file, those of intents at
-  `workdir`, which is the current directory where the file states none.
+- the paths `code_file`, `stdin_file`, `workdir` and those of `files` start at the directory of the file,
+  those of intents at `workdir`, which is the current directory where the file states none.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ KEYS = (
     "inputs",
     "stdin",
     "stdin_file",
+    "files",
     "workdir",
     "limits",
     "intents",
@@ -81,6 +82,7 @@ class _Reader:
             "stdin": self._content("stdin"),
             "intents": self._intents(workdir or str(Path.cwd())),
             "workdir": workdir,
+            "files": self._files(),
             **{key: tree[key] for key in ("inputs", "limits", "metadata", "requirements") if key in tree},
         }
         if fields["code"] is None:
@@ -115,6 +117,16 @@ class _Reader:
         if not isinstance(path, str) or not path or "\0" in path:
             raise self._wrong(key, f"`{key}` needs a path, found `{bounded(str(path), 80)}`")
         return str(self._base / path)
+
+    def _files(self) -> dict[str, str]:
+        """Files by the names that the code has for them; paths start at the directory of the request."""
+        files = self._tree.get("files") or {}
+        if not isinstance(files, dict):
+            raise self._wrong("files", "`files` needs a mapping of names to paths")
+        for name, path in files.items():
+            if not isinstance(name, str) or not isinstance(path, str) or not path or "\0" in path:
+                raise self._wrong("files", f"`files` needs a path for `{bounded(str(name), 80)}`")
+        return {name: str(self._base / path) for name, path in files.items()}
 
     def _intents(self, workdir: str) -> tuple[Intent, ...] | None:
         listed = self._tree.get("intents")

@@ -35,6 +35,13 @@ _OPTIONS = (
     click.option("--stdin", metavar="FILE", help="What the code reads as standard input; `-` for ours."),
     click.option("--read", multiple=True, metavar="PATH", help="Declare that the code reads PATH."),
     click.option("--write", multiple=True, metavar="PATH", help="Declare that the code writes PATH."),
+    click.option(
+        "--file",
+        "files",
+        multiple=True,
+        metavar="NAME=PATH",
+        help="Let the code read the file PATH as NAME in its working directory, and nothing undeclared.",
+    ),
     click.option("--network", multiple=True, metavar="HOST:PORT", help="Declare a connection."),
     click.option("--shell", is_flag=True, help="Declare that the code starts other programs."),
     click.option("--timeout", metavar="DURATION", help="A lower limit than the policy's, such as 5s."),
@@ -60,7 +67,8 @@ def run(policy: str, as_json: bool, learn: bool, **given: Any) -> int:
 
     FILE is a Python file, or `-` for standard input; or give code with -c. A .json or .yaml file holds a
     whole request. The code's output and the repr of its last expression go to stdout, what licet says to
-    stderr. Declaring any --read, --write, --network or --shell narrows the run to exactly what is declared.
+    stderr. Declaring any --read, --write, --file, --network or --shell narrows the run to exactly what is
+    declared.
 
     With --learn, where the policy says `learn: true` and no bound objects, an intent that nobody allows does
     not stop the run: it stays closed, and the lines are suggested that would allow what the code wanted.
@@ -169,6 +177,7 @@ def _request(
     stdin: str | None,
     read: tuple[str, ...],
     write: tuple[str, ...],
+    files: tuple[str, ...],
     network: tuple[str, ...],
     shell: bool,
     timeout: str | None,
@@ -181,6 +190,7 @@ def _request(
             "input": inputs,
             "read": read,
             "write": write,
+            "file": files,
             "network": network,
             "stdin": stdin,
             "shell": shell,
@@ -197,6 +207,7 @@ def _request(
         reading.read_code(file, code),
         inputs=reading.read_inputs(inputs),
         stdin=reading.read_stdin(stdin, file),
+        files=reading.named_files(files),
         declared=reading.intents(read, write, network, shell),
         timeout=timeout,
     )

@@ -28,13 +28,12 @@ from licet.policy.rule import Rule, refuse_repetition
 from licet.policy.signatures import Signature, parse_tools
 from licet.policy.yaml import Fields, Items
 from licet.request import Limits
+from licet.surroundings import Clock, Randomness
 
 RESERVED = {
     "python": "packages and interpreters",
     "secrets": "secrets",
     "session": "sessions",
-    "clock": "the clock of a run",
-    "random": "the randomness of a run",
 }
 """Keys of the language that this version knows and refuses, with what they are for."""
 
@@ -47,9 +46,9 @@ _MADE_HERE = GetPydanticSchema(lambda source, handler: core_schema.any_schema())
 class PolicyDocument(Strict):
     """One file after `extends` was joined in. Order and repetition of entries mean nothing.
 
-    `tools` None states nothing of tools. `learn` lets `licet run --learn` collect what a run would need.
-    `places` says where each setting stands, by the keys that lead to it; after `extends` that can be another
-    file. Entries and rules know their own places.
+    `tools` None states nothing of tools. `clock` and `random` say what code sees of the world. `learn` lets
+    `licet run --learn` collect what a run would need. `places` says where each setting stands, by the keys
+    that lead to it; after `extends` that can be another file. Entries and rules know their own places.
     """
 
     file: str
@@ -72,6 +71,8 @@ class PolicyDocument(Strict):
     tools: Annotated[Mapping[str, Signature] | None, _MADE_HERE] = None
     rules: Annotated[tuple[Rule, ...], _MADE_HERE] = ()
     learn: bool | None = None
+    clock: Clock | None = None
+    random: Randomness | None = None
     mode: Literal["enforce", "dry_run"] = "enforce"
 
     @field_validator("allow", "ask", "deny", mode="before")

@@ -101,6 +101,13 @@ class Signature:
         """The type of each parameter, by name."""
         return {one.name: one.type for one in self.parameters}
 
+    def as_json(self) -> list[dict[str, Any]]:
+        """Its parameters as records have them."""
+        return [
+            {"name": one.name, "type": str(one.type), "required": one.required, "role": one.role}
+            for one in self.parameters
+        ]
+
     def named(self, name: str) -> Parameter | None:
         """The parameter of that name."""
         return next((one for one in self.parameters if one.name == name), None)
@@ -239,6 +246,41 @@ def _of_annotation(annotation: Any) -> Type:
         whole = origin is not tuple or (len(args) == 2 and args[1] is Ellipsis)
         return Type("list", _of_annotation(args[0])) if whole and args else Type("list")
     return Type("map") if origin in _MAPS else ANY
+
+
+def stand_in(told: object, act: Callable[..., Any]) -> Callable[..., Any]:
+    """`act`, of which Python says what `Signature.as_json` told of another tool.
+
+    Raises:
+        ValueError: nothing told so.
+    """
+    try:
+        parameters = [_told_parameter(**one) for one in told] if isinstance(told, list) else None
+        if parameters is None:
+            raise ValueError("no list of parameters")
+        act.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    except (TypeError, KeyError) as problem:
+        raise ValueError(f"no parameters: {problem}") from None
+    return act
+
+
+def _told_parameter(*, name: str, type: str, required: bool, role: str) -> inspect.Parameter:
+    kind = next(one for one, word in _ROLES.items() if word == role) if role in _ROLES.values() else None
+    if kind is None:
+        raise ValueError(f"no role: {role!r}")
+    if role in ("rest", "extra"):
+        item = type.removeprefix("list of ")
+        return inspect.Parameter(name, kind, annotation=_annotation(item if role == "rest" else "any"))
+    default = inspect.Parameter.empty if required else None
+    return inspect.Parameter(name, kind, default=default, annotation=_annotation(type))
+
+
+def _annotation(type: str) -> Any:
+    if type.startswith("list of "):
+        return list[_annotation(type.removeprefix("list of "))]  # type: ignore[misc]
+    if type in ("list", "map"):
+        return list if type == "list" else dict
+    return next((one for one, word in _OF_PYTHON.items() if word == type), Any)
 
 
 def mismatch(declared: Signature, python: Signature) -> str | None:

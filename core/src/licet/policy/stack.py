@@ -23,6 +23,7 @@ from licet.policy.document import PolicyDocument
 from licet.policy.rule import Rule
 from licet.policy.signatures import Signature
 from licet.request import DEFAULT_LIMITS, Limits
+from licet.surroundings import Clock, Randomness
 
 if TYPE_CHECKING:
     from licet.policy.rulebook import Rulebook
@@ -165,6 +166,16 @@ class PolicyStack:
     def may_learn(self) -> bool:
         """Whether the root lets a run collect what it would need, and no bound says `learn: false`."""
         return self.root.learn is True and all(bound.learn is not False for bound in self.bounds)
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that code reads: the root's word, or the real one."""
+        return self.root.clock or "real"
+
+    @property
+    def random(self) -> Randomness:
+        """Where the random bytes of code come from: the root's word, or unpredictable ones."""
+        return self.root.random or "real"
 
     @property
     def tools(self) -> Mapping[str, Signature]:

@@ -4,6 +4,7 @@ Rules this module keeps:
 
 - a plan of the prober is sealed as the runtime's are, and a backend is called by `backend.execute` alone;
 - held: the program saw one exact wall, its allowed act worked, no target shows a blow, its twin got through;
+- a claim that the kernel stands behind the language holds only if the attack is held by both, each by itself;
 - leaked: the goal was reached, whatever the program says; everything else is inconclusive;
 - what is inconclusive, and what a busy machine may have let through, is tried again, alone; on a machine that
   does not keep pace, late is no leak; every other leak is final, whatever became of the twin;
@@ -19,7 +20,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from licet.backend import Backend, Descriptor
+from licet.backend import Backend, Descriptor, Layered
 from licet.output import bounded
 from licet.probe import apart, bare, direct, traces
 from licet.probe.attack import Attack, Proof, Scenario
@@ -27,12 +28,16 @@ from licet.probe.fingerprint import fingerprint
 from licet.probe.order import Order
 from licet.probe.results import ProbeOutcome, ProbeResult, Progress
 from licet.probe.scene import Scene
+from licet.probe.standing import covers
 from licet.probe.targets import Targets
 from licet.probe.trial import NOT_RUN, SLACK, Trial, got_through
 from licet.request import Action
 from licet.requirements import openable
 
 AT_ONCE = 8
+BEHIND = "; behind the language "
+"""Between what an attack saw in a language, and what it saw behind it."""
+
 _TRIES = {ProbeOutcome.leaked: 2, ProbeOutcome.inconclusive: 3}
 _TIMED = {Proof.overstayed, Proof.alive, Proof.flooded}
 
@@ -95,18 +100,27 @@ class Prober:
         began = time.monotonic()
         descriptor = backend.describe()
         twin = self._twin(attack)
-        trial, text = await self._try(backend, descriptor, attack)
-        shown = await asyncio.shield(twin)
-        outcome, reason = judge(attack, trial, text, descriptor, shown)
+        told: list[str] = []
+        layers = _layers(backend, attack)
+        for layer in layers:
+            described = layer.describe()
+            trial, text = await self._try(layer, described, attack)
+            shown = await asyncio.shield(twin)
+            outcome, reason = judge(attack, trial, text, described, shown)
+            told.append(bounded(trial.observed, 200))
+            if outcome is not ProbeOutcome.held:
+                break
+        if len(layers) == 1 and outcome is ProbeOutcome.held and _unasked(attack, trial, descriptor):
+            outcome, reason = ProbeOutcome.inconclusive, "the language refused it; the kernel was never asked"
         result = ProbeResult(
             backend=descriptor.name,
             control=attack.control,
             variant=attack.variant,
             outcome=outcome,
             attempted=attack.goal,
-            observed=bounded(trial.observed, 200),
+            observed=BEHIND.join(told),
             twin=_tell(shown),
-            reason=reason,
+            reason=f"behind the language: {reason}" if len(told) > 1 else reason,
             when=time.time(),
             duration=time.monotonic() - began,
             fingerprint=fingerprint(backend, descriptor),
@@ -114,7 +128,7 @@ class Prober:
         certain = replace(trial, pressed=True)
         by_time = outcome is ProbeOutcome.leaked and (
             (trial.pressed and bool(_TIMED & {*attack.proofs}))
-            or judge(attack, certain, text, descriptor, shown)[0] is not outcome
+            or judge(attack, certain, text, described, shown)[0] is not outcome
         )
         return result, by_time or outcome is ProbeOutcome.inconclusive
 
@@ -175,6 +189,21 @@ class Prober:
         if attack.host_apart:
             return await self._scene.thread(apart.run, self._scene.hosts, backend, attack, order, targets)
         return await direct.run(self._scene, backend, attack, order, targets)
+
+
+def _layers(backend: Backend, attack: Attack) -> list[Backend]:
+    """What an attack has to be held by: the backend, and what stands behind its language if it claims so."""
+    claim = backend.describe().sandbox_enforcement_contract[attack.control]
+    if claim.boundary == "kernel" and covers(claim, attack) and isinstance(backend, Layered):
+        return [backend, backend.behind()]
+    return [backend]
+
+
+def _unasked(attack: Attack, trial: Trial, descriptor: Descriptor) -> bool:
+    """Whether a wall of the kernel is claimed, and only the language was seen."""
+    claim = descriptor.sandbox_enforcement_contract[attack.control]
+    by_language = trial.observed in attack.inexpressible and trial.observed not in attack.held_by
+    return claim.boundary == "kernel" and covers(claim, attack) and by_language
 
 
 def judge(

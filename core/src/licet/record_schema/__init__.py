@@ -79,6 +79,7 @@ BODIES: Mapping[tuple[str, str | None], tuple[type[BaseModel], ...]] = {
     ("tool_call", "before"): (running.CallBefore,),
     ("tool_call", "after"): (running.CallAfter,),
     ("access", None): (running.Access,),
+    ("commit", "before"): (running.Commit,),
     ("result", "after"): (running.Result, running.Refused, running.Lost),
 }
 """What a body may be, by kind and phase; those of `log` are described by whoever keeps the log."""

@@ -31,8 +31,20 @@ class Needs(Part):
     """Features of the language that some interpreters lack."""
     modules: list[str]
     builtins: list[str]
+    members: list[str] | None = None
+    """What it takes from modules, as dotted names. Absent in records of earlier versions."""
     stdin: bool
     """Whether it reads standard input."""
+
+
+class Parameter(Part):
+    """One parameter of a tool."""
+
+    name: str
+    type: str
+    required: bool
+    role: Literal["plain", "named", "placed", "rest", "extra"]
+    """What reaches it: position and name, name alone, position alone; or what `*` and `**` gather."""
 
 
 class Change(Part):
@@ -46,6 +58,14 @@ class Change(Part):
     reason: str
 
 
+class Mount(Part):
+    """A file of the host that the code sees at another path."""
+
+    path: str
+    """Where the code sees it."""
+    host: str
+
+
 class Request(Part):
     """Who asks for what, and when: with the decision, all that it takes to decide it again."""
 
@@ -55,6 +75,8 @@ class Request(Part):
     """How long the stages took, by the kind of their record, in nanoseconds."""
     caller_span: str | None = None
     """The span around the run, where there is one."""
+    rerun_of: str | None = None
+    """The run that this one is to repeat, for `licet audit rerun`."""
     subject: Subject
     digests: dict[str, Hash]
     """HMAC-SHA256 under the host's key of code, standard input, inputs, environment, limits and directory."""
@@ -63,6 +85,8 @@ class Request(Part):
     inputs: list[str]
     """The names of the inputs."""
     tools: list[str]
+    signatures: dict[str, list[Parameter]] | None = None
+    """What Python says that each tool takes."""
     environment: list[str]
     """The names of the variables that the code gets."""
     workdir: str
@@ -85,6 +109,8 @@ class Request(Part):
     changes: list[Change]
     metadata: dict[str, Any]
     """What the caller adds; licet reads nothing from it."""
+    files: list[Mount] | None = None
+    """Files that the caller gave names in the working directory."""
     not_kept: dict[str, str] | None = None
     """Why parts of a request are not kept whose content the policy keeps."""
     licet: str
@@ -121,6 +147,10 @@ class Decision(Decided):
     violations: list[Violation]
     opened: Opened
     """What the sandbox may open, if it goes on."""
+    clock: Literal["real", "frozen"] | None = None
+    """What the code sees of the time: `frozen` is the instant of the request."""
+    random: Literal["real", "seeded"] | None = None
+    """Where its random bytes come from: `seeded` follows from the plan."""
 
 
 class AttacksPlanned(Part):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from licet.record_schema.parts import Decided, Hash, Levels, Opened, Part, Verdict
 
 
@@ -21,6 +23,10 @@ class Execution(Part):
     claimed: Levels
     """What it claims to hold, by control."""
     opened: Opened
+    awaitable: list[str] | None = None
+    """The tools that the code may await."""
+    governs: list[Literal["clock", "random"]] | None = None
+    """Of what the code sees of the world, all that it gets from licet alone."""
 
 
 class CallBefore(Decided):
@@ -44,6 +50,18 @@ class CallBefore(Decided):
     """How long the decision took, in nanoseconds."""
 
 
+class Scrubbed(Part):
+    """Secrets of one kind that were taken out of one channel."""
+
+    channel: Literal["stdout", "stderr", "value", "error", "detail"]
+    """Which way they would have left the run."""
+    kind: str
+    """What they are, such as `github_token`; `withheld` for a text that a scrubber could not look through."""
+    count: int
+    reason: str | None
+    """Why a text was withheld; null otherwise."""
+
+
 class CallAfter(Part):
     """How a call ended."""
 
@@ -56,17 +74,40 @@ class CallAfter(Part):
     may have had an effect."""
     result_bytes: int | None = None
     """Of what it returned, in wire form."""
+    scrubbed: list[Scrubbed] = Field(default_factory=list)
+    """What was taken out of the message of its exception."""
+    error: str | None = None
+    """The class of the exception that the code got; what it says is content and not recorded."""
     result_digest: str | None = None
     """Of what it returned, under the host's key."""
 
 
 class Access(Part):
-    """A file or a connection that the code asked for while it ran."""
+    """A file, a connection or the time, which the code asked for while it ran."""
 
-    action: Literal["read", "write", "network"]
+    action: Literal["read", "write", "network", "clock"]
     target: str
-    """A path, or `HOST:PORT`."""
+    """A path, `HOST:PORT`, or what reads the clock."""
     allowed: bool
+    readings: list[str] | None = None
+    """Of a clock that is not frozen: the times that it showed, one after the other, in seconds since 1970."""
+
+
+class FileChange(Part):
+    """One path that is about to be changed."""
+
+    path: str
+    change: Literal["create", "replace", "remove", "make_directory", "remove_directory"]
+    bytes: int | None
+    """The size of the file that is to stand there; null where none is."""
+    digest: Hash | None
+    """HMAC-SHA256 under the host's key, over the SHA-256 of its content."""
+
+
+class Commit(Part):
+    """What the code wrote in its sandbox, and is about to be written to the host: all of it or nothing."""
+
+    changes: list[FileChange]
 
 
 class Failure(Part):
@@ -91,12 +132,27 @@ class Usage(Part):
     """Bytes, to files."""
 
 
+class Seen(Part):
+    """How much the code saw of the world."""
+
+    clock_readings: int
+    """How often it read the clock, as far as the sandbox governs that."""
+    clock_unrecorded: int
+    """Readings that no record has, since there were too many: such a run can't be repeated exactly."""
+    random_bytes: int
+    """How many random bytes it got from licet."""
+
+
 class Result(Part):
     """How a run that was executed ended."""
 
     termination: str
     """How it ended: `exited`, `timeout` and others."""
     success: bool
+    writes: Literal["none", "committed", "refused", "dropped"] | None = None
+    """What became of what the code wrote; `dropped` if it did not end well."""
+    writes_refused: str | None = None
+    """What stood in the way of `refused`."""
     exit_code: int | None
     error: Failure | None
     usage: Usage
@@ -107,15 +163,20 @@ class Result(Part):
     stdout_truncated: bool
     stderr_truncated: bool
     digests: dict[str, Hash]
-    """HMAC-SHA256 of output and value under the host's key."""
+    """HMAC-SHA256 of output and value under the host's key, without the secrets that were taken out."""
     configured: dict[str, str]
     """What was set for this run, by control."""
     observed: dict[str, str]
     """What was read back of it, by control."""
     unknown: list[str]
     """Required controls of which nothing was seen in this run."""
+    scrubbers: list[str] = Field(default_factory=list)
+    """The plugins that looked for secrets in what the run left; empty where there was none."""
+    scrubbed: list[Scrubbed] = Field(default_factory=list)
+    """What was taken out before anything of it was shown, recorded or kept; never the secret itself."""
     tool_calls: int
     accesses: int
+    surroundings: Seen | None = None
     took_ns: int | None = None
     """How long it took to digest what the code left, in nanoseconds."""
 

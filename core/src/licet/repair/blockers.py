@@ -26,7 +26,7 @@ from licet.rules import SEVERITY, Rules, includes
 from licet.select import Candidate
 
 _MOST_PARTS = 20
-_LANGUAGE = ("syntax", "module", "builtin")
+_LANGUAGE = ("syntax", "module", "builtin", "member")
 _LIMIT = re.compile(r"\blimits\.([a-z_]+)\s*(>=?)\s*([0-9]+(?:\.[0-9]+)?)")
 _NAMED_LINE = re.compile(r"line (\d+)")
 

@@ -21,14 +21,14 @@ from licet.screen import source
 from licet.screen.codes import VIOLATIONS
 from licet.screen.features import FEATURES
 from licet.screen.findings import Findings
-from licet.screen.judge import imported, judge
+from licet.screen.judge import judge
 from licet.screen.needs import needs
 from licet.screen.resolve import Resolver
 from licet.screen.walk import walk
 
 __all__ = ["FEATURES", "VERSION", "VIOLATIONS", "screen", "syntax_tree"]
 
-VERSION = "1"
+VERSION = "2"
 """Changes whenever the same code could get another report."""
 
 
@@ -60,10 +60,8 @@ def _report(code: str, denied_modules: frozenset[str]) -> ScreenReport:
         findings.add(found)
     facts = walk(tree)
     known = Resolver(facts)
-    judge(facts, known, denied_modules, findings)
-    return ScreenReport(
-        findings.violations(), findings.intents(), needs(facts, known), imports=imported(facts)
-    )
+    imports = judge(facts, known, denied_modules, findings)
+    return ScreenReport(findings.violations(), findings.intents(), needs(facts, known), imports=imports)
 
 
 _kept = lru_cache(maxsize=256)(_report)

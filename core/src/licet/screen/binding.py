@@ -4,7 +4,8 @@ Rules this module keeps:
 
 - a value is noted where the text pairs it with its target, also inside tuples and literal loops;
 - a name bound in a class body is also bound as an attribute, since that is how it is reached from outside;
-- a module bound to a plain name or attribute is *carried*: its uses are judged through that name.
+- a module bound to a plain name or attribute is *carried*: its uses are judged through that name;
+- a name that Python itself looks up (`__builtins__`, `__match_args__`) is noted wherever it is bound.
 """
 
 from __future__ import annotations
@@ -25,12 +26,21 @@ class Binder:
         self.stack: list[tuple[ast.AST, Scope]] = [(node, self.module) for node in reversed(tree.body)]
         self.top = set(tree.body)
 
-    def bind(self, name: str, scope: Scope, statement: ast.stmt | None = None) -> None:
-        """Note that `name` is bound in `scope`, for certain if `statement` is one of the module's own."""
+    def bind(
+        self, name: str, scope: Scope, line: int, statement: ast.stmt | None = None, *, paired: bool = False
+    ) -> None:
+        """Note that `name` is bound in `scope`, for certain if `statement` is one of the module's own.
+
+        `paired` says that the value is shown, and judged where the name is one that Python itself looks up.
+        """
         facts = self.facts
         scope.bound.add(name)
         facts.times_bound[name] = facts.times_bound.get(name, 0) + 1
-        if scope is self.module and statement in self.top:
+        if scope.kind == "class":
+            facts.members.add(name)
+        if name in _GUARDED and not paired:
+            facts.replaced.append((name, line))
+        if statement is not None and scope is self.module and statement in self.top:
             place = _bound_from(statement)
             facts.certain[name] = min(place, facts.certain.get(name, place))
 
@@ -48,10 +58,11 @@ class Binder:
         while pending:
             target, value = pending.pop()
             if isinstance(target, ast.Name):
-                self.bind(target.id, scope, statement)
-                if target.id in _GUARDED:
-                    self._guarded(target, value, scope)
+                paired = value is not None and target.id == "__match_args__"
+                self.bind(target.id, scope, target.lineno, statement, paired=paired)
                 if value is not None:
+                    if paired:
+                        self.facts.match_args.append((value, target.lineno))
                     self.facts.carried.add(value)
                     self.alias(target.id, value, scope)
             elif isinstance(target, ast.Starred):
@@ -63,12 +74,6 @@ class Binder:
                     self.facts.carried.add(value)
                     self.facts.bindings.append(Binding("." + target.attr, value))
                 self.stack.append((target, scope))
-
-    def _guarded(self, target: ast.Name, value: ast.expr | None, scope: Scope) -> None:
-        if target.id == "__match_args__" and value is not None:
-            self.facts.match_args.append((value, target.lineno))
-        elif target.id == "__match_args__" or target.id == "__builtins__":
-            self.facts.replaced.append((target.id, target.lineno))
 
     def loop(self, target: ast.expr, iterated: ast.expr, scope: Scope) -> None:
         """Bind the target of a loop, to each element where a literal is looped over."""

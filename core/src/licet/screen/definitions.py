@@ -38,7 +38,7 @@ class Definitions(Binder):
             facts.feature("method_decorator" if scope.kind == "class" else "function_decorator", node.lineno)
         if scope.kind == "class" and node.name in SPECIAL_METHODS:
             facts.feature(f"defines:{node.name}", node.lineno)
-        self.bind(node.name, scope, node)
+        self.bind(node.name, scope, node.lineno, node)
         self.push(node.decorator_list, scope)
         scope = self.type_parameters(node, scope)
         inner = self.parameters(node, scope)
@@ -63,16 +63,20 @@ class Definitions(Binder):
         named += arguments.kwonlyargs
         defaults += arguments.kw_defaults
         for parameter, default in zip(named, defaults, strict=True):
-            self.target(ast.copy_location(ast.Name(parameter.arg, ast.Store()), parameter), default, inner)
-            self.bind(parameter.arg, inner)  # a second time: what a caller passes is another value
+            self.bind(parameter.arg, inner, parameter.lineno)
+            self.bind(parameter.arg, inner, parameter.lineno)  # what a caller passes is another value
+            if default is not None:
+                self.facts.carried.add(default)
+                self.alias(parameter.arg, default, inner)
+                self.stack.append((default, scope))
             if isinstance(parameter.annotation, (ast.Name, ast.Attribute)):
                 instance = ast.Call(parameter.annotation, [], [])
                 self.facts.bindings.append(Binding(parameter.arg, ast.copy_location(instance, parameter)))
-        extra = [parameter for parameter in (arguments.vararg, arguments.kwarg) if parameter is not None]
-        for parameter in extra:
-            self.bind(parameter.arg, inner)
-        self.push(defaults, scope)
-        for parameter in named + extra:
+        for extra in (arguments.vararg, arguments.kwarg):
+            if extra is not None:
+                self.bind(extra.arg, inner, extra.lineno)
+                named.append(extra)
+        for parameter in named:
             if parameter.annotation is not None:
                 self.annotation(parameter.annotation, scope)
         return inner
@@ -81,7 +85,7 @@ class Definitions(Binder):
         """Enter a class."""
         facts = self.facts
         facts.classes.add(node.name)
-        self.bind(node.name, scope, node)
+        self.bind(node.name, scope, node.lineno, node)
         for present, feature in (
             (node.bases, "class_inheritance"),
             (node.keywords, "class_keywords"),
@@ -112,7 +116,7 @@ class Definitions(Binder):
         inner = Scope("comprehension", scope)
         for parameter in parameters:
             self.facts.feature("type_parameters", node.lineno)  # type: ignore[attr-defined]
-            self.bind(parameter.name, inner)  # type: ignore[attr-defined]
+            self.bind(parameter.name, inner, node.lineno)  # type: ignore[attr-defined]
         self.push(parameters, inner)
         return inner
 
@@ -124,21 +128,33 @@ class Definitions(Binder):
         self.stack.append((node.value, scope))  # type: ignore[attr-defined]
 
     def annotation(self, node: ast.expr, scope: Scope) -> None:
-        """Walk an annotation; text inside it is code, and is parsed at the place where it stands."""
+        """Walk an annotation; text inside it is code, and so is text inside that."""
         self.stack.append((node, scope))
-        for part in ast.walk(node):
-            if not isinstance(part, ast.Constant) or not isinstance(part.value, str):
-                continue
-            if "__" not in part.value and _PLAIN_ANNOTATION.fullmatch(part.value):
-                continue
-            if source.complexity(part.value) or source.unparsable(part.value):
-                continue
-            tree = source.parse(part.value.strip())
-            if isinstance(tree, ast.Module):
-                for inner in ast.walk(tree):
-                    if isinstance(inner, (ast.expr, ast.stmt)):
-                        ast.copy_location(inner, part)
-                self.push(tree.body, scope)
+        pending: list[ast.AST] = [node]
+        while pending:
+            part = pending.pop()
+            if isinstance(part, ast.Constant):
+                written = _written(part)
+                self.push(written, scope)
+                pending += written
+            elif not isinstance(part, ast.Name):
+                pending.extend(ast.iter_child_nodes(part))
+
+
+def _written(annotation: ast.Constant) -> list[ast.stmt]:
+    """The code in an annotation that is text, as if it stood where the text stands."""
+    text = annotation.value
+    if not isinstance(text, str) or ("__" not in text and _PLAIN_ANNOTATION.fullmatch(text)):
+        return []
+    if source.complexity(text) or source.unparsable(text):
+        return []
+    tree = source.parse(text.strip())
+    if not isinstance(tree, ast.Module):
+        return []
+    for inner in ast.walk(tree):
+        if isinstance(inner, (ast.expr, ast.stmt)):
+            ast.copy_location(inner, annotation)
+    return tree.body
 
 
 def _simple_member(node: ast.stmt) -> bool:

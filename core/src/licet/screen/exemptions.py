@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from licet.screen.facts import Facts, Scope
-from licet.screen.names import HARMLESS_SPECIAL, INTERNAL, INTERNAL_PREFIXES, UNSTORABLE
+from licet.screen.names import DOORS, HARMLESS_SPECIAL, INTERNAL, INTERNAL_PREFIXES, UNSTORABLE
 from licet.screen.resolve import Resolver
 
 Check = Callable[[ast.Call, Scope | None, Facts, Resolver], bool]
@@ -23,6 +23,11 @@ def readable(name: str) -> bool:
         return False
     special = name.startswith("__") and name.endswith("__") and len(name) > 4
     return not special or name in HARMLESS_SPECIAL
+
+
+def leads_out(name: str, facts: Facts) -> bool:
+    """Whether an attribute of that name leads from an object that the code got to a module or beyond."""
+    return name in DOORS and not facts.makes(name)
 
 
 def storable(name: str) -> bool:
@@ -39,7 +44,7 @@ def _named_attribute(call: ast.Call, scope: Scope | None, facts: Facts, known: R
     """A literal harmless name, or a computed one whose visible beginning rules internals out."""
     beginning, complete = known.beginning(_name_argument(call))
     if complete:
-        return readable(beginning) and "." not in beginning
+        return readable(beginning) and not leads_out(beginning, facts) and "." not in beginning
     if any(known.is_module(path) for path in known.paths(call.args[0])) if call.args else True:
         return False
     first = beginning[:1]
@@ -62,7 +67,8 @@ def _named_getters(call: ast.Call, scope: Scope | None, facts: Facts, known: Res
     names = call.args[:1] if known.paths(call.func) == {"operator.methodcaller"} else call.args
     texts = [None if isinstance(value, ast.Starred) else known.text(value) for value in names]
     return bool(texts) and all(
-        text is not None and all(readable(part) for part in text.split(".")) for text in texts
+        text is not None and all(readable(part) and not leads_out(part, facts) for part in text.split("."))
+        for text in texts
     )
 
 

@@ -7,8 +7,12 @@ the built-in of that name can't be meant.
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field
 from typing import Literal
+
+_LIST = re.compile(r"\w+")
+_LIST_ONLY = re.compile(r"[\w ,-]*+")
 
 Place = tuple[int, int]
 """Line and column."""
@@ -48,6 +52,11 @@ class Imported:
     optional: bool
 
 
+def _listed(text: str) -> list[str]:
+    """The names in a text that lists nothing else, as `namedtuple` and options of a command do."""
+    return _LIST.findall(text) if len(text) < 200 and _LIST_ONLY.fullmatch(text) else []
+
+
 @dataclass(slots=True, eq=False)
 class Facts:
     """The parts of the tree that are judged, each list in no particular order."""
@@ -59,11 +68,14 @@ class Facts:
     bindings: list[Binding] = field(default_factory=list)
     walruses: list[ast.NamedExpr] = field(default_factory=list)
     generators: list[ast.GeneratorExp] = field(default_factory=list)
-    strings: list[ast.Constant] = field(default_factory=list)
+    strings: list[tuple[str, ast.Constant]] = field(default_factory=list)
+    joined: list[ast.expr] = field(default_factory=list)  # sums and f-strings
     keys: list[ast.Constant] = field(default_factory=list)
     pattern_names: list[tuple[str, int]] = field(default_factory=list)
     match_args: list[tuple[ast.expr, int]] = field(default_factory=list)
+    fields: list[tuple[str, int]] = field(default_factory=list)  # of a class, annotated
     replaced: list[tuple[str, int]] = field(default_factory=list)
+    members: set[str] = field(default_factory=set)  # names bound in the body of a class
     exception_names: set[str] = field(default_factory=set)
     functions: set[str] = field(default_factory=set)
     classes: set[str] = field(default_factory=set)
@@ -76,11 +88,35 @@ class Facts:
     carried: set[ast.expr] = field(default_factory=set)
     compared: set[ast.expr] = field(default_factory=set)  # by identity, or as a truth value
     eager: set[ast.expr] = field(default_factory=set)
+    _made: dict[str, bool] = field(default_factory=dict)
 
     def feature(self, name: str, line: int) -> None:
         """Note the first line of a feature."""
         if line < self.features.get(name, line + 1):
             self.features[name] = line
+
+    def makes(self, name: str) -> bool:
+        """Whether the code itself gives some object an attribute of that name, as far as its text shows."""
+        if name not in self._made:
+            asked = self._asked()
+            self._made[name] = (
+                name in self.members
+                or any(node.attr == name and isinstance(node.ctx, ast.Store) for node in self.attributes)
+                or any(item.arg == name for call, _ in self.calls for item in call.keywords)
+                or any(name in _listed(text) for text, node in self.strings if node not in asked)
+            )
+        return self._made[name]
+
+    def _asked(self) -> set[ast.expr]:
+        """The arguments that name an attribute to be read."""
+        readers = ("getattr", "hasattr", "attrgetter", "methodcaller")
+        return {
+            value
+            for call, _ in self.calls
+            for value in call.args
+            if (call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", ""))
+            in readers
+        }
 
     def shadowed(self, name: str, scope: Scope, place: Place) -> bool:
         """Whether `name`, read in `scope` at `place`, surely isn't the built-in of that name.

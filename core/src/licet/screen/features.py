@@ -3,6 +3,7 @@
 Rules this module keeps:
 
 - a name stands for something that shows in the text of code, never for behaviour at run time;
+- `method:x` names a method or attribute `x` of the built-in types;
 - `defines:__x__` names a class that defines the special method `__x__`, since an interpreter that ignores
   the method would run the code and give a wrong answer.
 """
@@ -27,6 +28,13 @@ SPECIAL_METHODS: frozenset[str] = frozenset(
         "iadd isub imul itruediv ifloordiv imod ipow imatmul iand ior ixor ilshift irshift"
     )
 )
+
+RARE_METHODS: frozenset[str] = words(
+    "add_note as_integer_ratio bit_count bit_length denominator difference_update format_map "
+    "intersection_update is_integer numerator symmetric_difference_update to_bytes translate "
+    "with_traceback"
+)
+"""Methods and attributes of built-in types that an interpreter may lack, and few other types have."""
 
 FEATURES: Mapping[str, str] = MappingProxyType(
     {
@@ -63,6 +71,10 @@ FEATURES: Mapping[str, str] = MappingProxyType(
         **{
             f"defines:{name}": f"a class that defines the special method `{name}`"
             for name in sorted(SPECIAL_METHODS)
+        },
+        **{
+            f"method:{name}": f"`.{name}` of a built-in type, on an object that the code did not define"
+            for name in sorted(RARE_METHODS)
         },
     }
 )

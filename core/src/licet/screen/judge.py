@@ -12,24 +12,42 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections import defaultdict
+from functools import cached_property
 
-from licet.screen.exemptions import CHECKS, readable, storable
+from licet.screen.exemptions import CHECKS, leads_out, readable, storable
 from licet.screen.facts import Facts, Scope
 from licet.screen.findings import Findings
-from licet.screen.modules import MEMBERS_NAMED_LIKE_MODULES, RULES, SUBMODULES
-from licet.screen.names import FORMATTERS, INERT, INERT_FIRST, INTERNAL_KEYS, METHODS, OWN_CLASS_ONLY
+from licet.screen.modules import RULES
+from licet.screen.names import (
+    DOORS,
+    FORMATTERS,
+    INERT,
+    INERT_FIRST,
+    INTERNAL_KEYS,
+    METHODS,
+    OWN_CLASS_ONLY,
+)
 from licet.screen.resolve import Resolver, canonical
 from licet.screen.rules import HARMLESS, Rule, nearest
+from licet.screen.stdlib import MEMBERS_NAMED_LIKE_MODULES, SUBMODULES
 from licet.screen.targets import wishes
 
 _JUDGED_BUILTINS = frozenset(path.partition(".")[2] for path in RULES if path.startswith("builtins."))
 _FIELD = re.compile(r"\{[^{}]*[.\[][^{}]*")
 _FIELD_NAMES = re.compile(r"\.\s*(\w+)|\[\s*(\w+)\s*\]")
+_FIELD_FILLED = re.compile(r"\{[\w.\[\]]*[.\[]_*%")
+_FIELD_CUT = re.compile(r"\{(?:\w*\.|\w+\[)_*\Z")
+_FIELD_OPEN = re.compile(r"\{(?:\w*\.|\w+\[)[\w.\[\]]*\Z")
 _FUTURE = "__future__"
+_NO_DOOR = Rule(violation="indirect_module")
 
 
-def judge(facts: Facts, known: Resolver, denied: frozenset[str], findings: Findings) -> None:
-    """Judge all facts of a program and report to `findings`."""
+def judge(facts: Facts, known: Resolver, denied: frozenset[str], findings: Findings) -> tuple[str, ...]:
+    """Judge all facts of a program and report to `findings`.
+
+    Returns the dotted names that `denied` was held against: all imports, and modules reached as members.
+    """
     judgement = _Judgement(facts, known, denied, findings)
     judgement.imports()
     judgement.names()
@@ -39,19 +57,7 @@ def judge(facts: Facts, known: Resolver, denied: frozenset[str], findings: Findi
     judgement.literals()
     if known.overflow is not None:
         findings.refuse("too_complex", known.overflow.lineno, "a name that stands for too many things")
-
-
-def imported(facts: Facts) -> tuple[str, ...]:
-    """The dotted names that `screen.modules.deny` is held against: all imports, and members of modules."""
-    found: set[str] = set()
-    for one in facts.imports:
-        node = one.node
-        if isinstance(node, ast.Import):
-            found |= {canonical(name.name) for name in node.names}
-        elif not node.level and node.module != _FUTURE:
-            module = canonical(node.module or "")
-            found |= {module, *(f"{module}.{name.name}" for name in node.names if name.name != "*")}
-    return tuple(sorted(found))
+    return tuple(sorted(judgement.imported))
 
 
 def is_denied(path: str, denied: frozenset[str]) -> bool:
@@ -70,7 +76,24 @@ class _Judgement:
         self.denied = denied
         self.findings = findings
         self.roots: set[str] = set()
+        self.imported: set[str] = set()
+        self.standing: list[tuple[ast.expr, frozenset[str]]] = []
         self.inert = self._inert()
+
+    @cached_property
+    def exceptions(self) -> set[str]:
+        """The names that an exception which the code caught may bear."""
+        targets: defaultdict[str, list[str]] = defaultdict(list)
+        for one in self.facts.bindings if self.facts.exception_names else ():
+            targets[_rooted(one.value)].append(one.target)
+        found: set[str] = set()
+        pending = list(self.facts.exception_names)
+        while pending:
+            name = pending.pop()
+            if name not in found:
+                found.add(name)
+                pending += targets.get(name, ())
+        return found
 
     # imports
 
@@ -87,6 +110,7 @@ class _Judgement:
 
     def _import_from(self, module: str, node: ast.ImportFrom) -> None:
         self.module(module, node)
+        self.imported.update(f"{module}.{name.name}" for name in node.names if name.name != "*")
         for name in node.names:
             path = f"{module}.{name.name}"
             if name.name == "*":
@@ -113,6 +137,7 @@ class _Judgement:
     def module(self, path: str, node: ast.stmt) -> None:
         """Judge the import of a module, with its parents, which are imported too."""
         self.roots.add(path.partition(".")[0])
+        self.imported.add(path)
         if is_denied(path, self.denied):
             self.findings.refuse("module_denied", node.lineno, f"`{path[:80]}`")
         parts = path.split(".")
@@ -137,44 +162,55 @@ class _Judgement:
         if own is not None:
             return own
         module, _, member = path.rpartition(".")
-        if module.partition(".")[0] in sys.stdlib_module_names and self.known.is_module(module):
+        if not self.known.is_module(module):
+            return nearest(RULES, path) or HARMLESS
+        if module.partition(".")[0] not in sys.stdlib_module_names:
+            return _NO_DOOR if member in DOORS else nearest(RULES, path) or HARMLESS
+        if not self.known.is_module(path):
             special = member.startswith("__") and member.endswith("__")
             if member.startswith("_") and not special:
-                return Rule(violation="indirect_module")
-            named_like_module = member in sys.stdlib_module_names and path not in MEMBERS_NAMED_LIKE_MODULES
-            if named_like_module and not self.known.is_module(path):
-                return Rule(violation="indirect_module")
+                return _NO_DOOR
+            if member in sys.stdlib_module_names and path not in MEMBERS_NAMED_LIKE_MODULES:
+                return _NO_DOOR
         return nearest(RULES, path) or HARMLESS
 
     def names(self) -> None:
-        for node, scope in self.facts.loads:
-            for path in self.known.paths(node):
-                self.use(path, node, scope)
-            if node.id in _JUDGED_BUILTINS and not self.facts.shadowed(
-                node.id, scope, (node.lineno, node.col_offset)
-            ):
-                self.use(f"builtins.{node.id}", node, scope)
+        known, facts = self.known, self.facts
+        for node, scope in facts.loads:
+            name = node.id
+            if name in known.aliases:
+                paths = known.aliases[name]
+                self.standing.append((node, paths))
+                for path in paths:
+                    self.use(path, node, scope)
+            if name in _JUDGED_BUILTINS and not facts.shadowed(name, scope, (node.lineno, node.col_offset)):
+                self.use(f"builtins.{name}", node, scope)
 
     def members(self) -> None:
         for node in self.facts.attributes:
             name = node.attr
-            stored = not isinstance(node.ctx, ast.Load)
-            for path in self.known.paths(node):
-                self.use(path, node, None)
+            paths = self.known.paths(node)
+            stored = type(node.ctx) is not ast.Load
+            if paths:
+                if not stored:
+                    self.standing.append((node, paths))
+                for path in paths:
+                    self.use(path, node, None)
             if stored:
                 self._replaced(node)
             if self._leads_inside(node):
                 self.findings.refuse("internal_attribute", _end_line(node), f"`.{name[:80]}`")
             elif stored and not storable(name):
                 self.findings.refuse("tampering", _end_line(node), f"`.{name[:80]} = ...`")
-            method = METHODS.get(name)
-            if method is not None and method[0] & self.roots and not self.known.paths(node):
-                self.apply(method[1], name, node, None)
+            elif name in DOORS and not paths and not stored and leads_out(name, self.facts):
+                self.findings.refuse("indirect_module", _end_line(node), f"`.{name}`")
+            if self.roots and name in METHODS and METHODS[name][0] & self.roots and not paths:
+                self.apply(METHODS[name][1], name, node, None)
 
     def _leads_inside(self, node: ast.Attribute) -> bool:
         name, base = node.attr, node.value
         if name == "obj":
-            return isinstance(base, ast.Name) and base.id in self.facts.exception_names
+            return _rooted(base) in self.exceptions
         if readable(name):
             return False
         if not isinstance(base, ast.Name) or self.known.paths(base):
@@ -191,10 +227,21 @@ class _Judgement:
     def use(self, path: str, node: ast.expr, scope: Scope | None) -> None:
         """Judge one use of the thing that `path` names."""
         if self.known.is_module(path):
+            if type(node) is not ast.Name and not self.known.is_imported(path):
+                self._reached(path, node)
             return  # judged where it was imported, and by its members
         if RULES.get(path.partition(".")[0], HARMLESS).violation and not path.startswith("builtins."):
             return  # refused where it was imported
         self.apply(self.rule(path), path, node, scope)
+
+    def _reached(self, path: str, node: ast.expr) -> None:
+        """Judge a module that is no statement's import, but a member of one that is."""
+        self.imported.add(path)
+        if is_denied(path, self.denied):
+            self.findings.refuse("module_denied", _end_line(node), f"`{path[:80]}`")
+        rule = RULES.get(path, HARMLESS)
+        if rule.violation:
+            self.findings.refuse(rule.violation, _end_line(node), f"module `{path}`")
 
     def apply(self, rule: Rule, path: str, node: ast.expr, scope: Scope | None) -> None:
         call = self.facts.called.get(node)
@@ -262,13 +309,11 @@ class _Judgement:
         facts = self.facts
         if not facts.imports:
             return
-        values: list[ast.expr] = [node for node, _ in facts.loads]
-        values += [node for node in facts.attributes if isinstance(node.ctx, ast.Load)]
-        values += facts.walruses
-        for node in values:
+        walruses = [(node, self.known.paths(node)) for node in facts.walruses]
+        for node, paths in (*self.standing, *walruses):
             if node in facts.bases or node in facts.carried or node in self.inert or node in facts.called:
                 continue
-            for path in self.known.paths(node):
+            for path in paths:
                 if self.known.is_module(path) and path.partition(".")[0] in sys.stdlib_module_names:
                     self.findings.refuse("module_value", node.lineno, f"module `{path}`")
 
@@ -279,7 +324,7 @@ class _Judgement:
             if key.value in INTERNAL_KEYS:
                 self.findings.refuse("internal_attribute", key.lineno, f"key `{key.value}`")
         for name, line in self.facts.pattern_names:
-            if not readable(name):
+            if not readable(name) or leads_out(name, self.facts):
                 self.findings.refuse("internal_attribute", line, f"pattern on `{name[:80]}`")
         for value, line in self.facts.match_args:
             parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
@@ -288,18 +333,50 @@ class _Judgement:
                 self.findings.refuse("internal_attribute", line, "`__match_args__`")
         for name, line in self.facts.replaced:
             self.findings.refuse("tampering", line, f"`{name} = ...`")
-        if any(node.attr in FORMATTERS for node in self.facts.attributes):
+        for name, line in self.facts.fields:
+            if "match_statement" in self.facts.features and not readable(name):
+                self.findings.refuse("internal_attribute", line, f"field `{name[:80]}`")
+        if any("{" in text for text, _ in self.facts.strings) and self._formats():
             self._format_fields()
 
+    def _formats(self) -> bool:
+        """Whether a method that formats by the text of fields is in sight."""
+        return (
+            any(node.attr in FORMATTERS for node in self.facts.attributes)
+            or any(name in FORMATTERS for name, _ in self.facts.pattern_names)
+            or any(text in FORMATTERS for text, _ in self.facts.strings)
+            or ("logging" in self.roots and any(text == "{" for text, _ in self.facts.strings))
+        )
+
     def _format_fields(self) -> None:
-        for node in self.facts.strings:
-            text = node.value
-            if not isinstance(text, str) or "{" not in text:
-                continue
-            for field in _FIELD.finditer(text):
-                for attribute, key in _FIELD_NAMES.findall(field[0]):
-                    if (attribute and not readable(attribute)) or key in INTERNAL_KEYS:
-                        self.findings.refuse("format_field", node.lineno, f"field `{field[0][:60]}}}`")
+        for text, node in self.facts.strings:
+            self._fields(text, node, cut=_FIELD_CUT)
+        for joined in self.facts.joined:
+            text, complete = self.known.beginning(joined)
+            self._fields(text, joined, cut=None if complete else _FIELD_OPEN)
+
+    def _fields(self, text: str, node: ast.expr, *, cut: re.Pattern[str] | None) -> None:
+        """Judge the fields of a format string; one that is `cut` short gets a name that doesn't show."""
+        if "{" not in text:
+            return
+        for field in _FIELD.finditer(text):
+            for attribute, key in _FIELD_NAMES.findall(field[0]):
+                if (
+                    (attribute and not readable(attribute))
+                    or key in INTERNAL_KEYS
+                    or leads_out(attribute, self.facts)
+                ):
+                    self.findings.refuse("format_field", node.lineno, f"field `{field[0][:60]}}}`")
+        unseen = _FIELD_FILLED.search(text) or (cut and cut.search(text))
+        if unseen:
+            self.findings.refuse("format_field", node.lineno, f"field `{unseen[0][:60]}`, filled in later")
+
+
+def _rooted(node: ast.expr) -> str:
+    """The name that an expression begins with, or nothing."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _end_line(node: ast.expr) -> int:

@@ -362,37 +362,3 @@ PROPERTIES: Mapping[str, str] = MappingProxyType({"pathlib.Path().parent": "path
 
 IN_MEMORY = "io.BytesIO()"
 """The instance that stands where a file could be, and is none."""
-
-SAME_AS: Mapping[str, str] = MappingProxyType(
-    {"posixpath": "os.path", "ntpath": "os.path", "macpath": "os.path"}
-)
-"""Modules that are another one under a second name."""
-
-SUBMODULES: frozenset[str] = words(
-    "os.path urllib.request urllib.parse urllib.error urllib.response urllib.robotparser http.client "
-    "http.server "
-    "http.cookies http.cookiejar email.message email.mime email.utils email.header email.policy "
-    "email.parser "
-    "collections.abc concurrent.futures xml.etree xml.etree.ElementTree xml.etree.cElementTree xml.dom "
-    "xml.dom.minidom xml.dom.pulldom xml.sax xml.sax.saxutils xml.sax.handler xml.sax.xmlreader "
-    "xml.parsers "
-    "xml.parsers.expat importlib.metadata importlib.resources importlib.abc importlib.util "
-    "importlib.machinery "
-    "json.decoder json.encoder json.scanner json.tool logging.config logging.handlers asyncio.subprocess "
-    "asyncio.queues asyncio.events unittest.mock multiprocessing.pool html.parser html.entities dbm.gnu "
-    "dbm.ndbm "
-    "dbm.dumb xmlrpc.client xmlrpc.server wsgiref.simple_server sqlite3.dbapi2 ctypes.util curses.ascii "
-    "distutils.core encodings.aliases encodings.idna zoneinfo tkinter.ttk pydoc_data.topics"
-)
-"""Dotted names that are modules, among those a reader could take for a member."""
-
-MEMBERS_NAMED_LIKE_MODULES: frozenset[str] = words(
-    "array.array ast.keyword ast.operator bisect.bisect calendar.calendar copy.copy datetime.datetime "
-    "datetime.time fnmatch.fnmatch getopt.getopt getpass.getpass gettext.gettext glob.glob locale.gettext "
-    "os.stat pprint.pprint platform.platform random.random select.select shlex.shlex shutil.copy "
-    "signal.signal socket.socket symtable.symtable sys.platform sys.copyright time.time timeit.timeit "
-    "tokenize.tokenize unicodedata.decimal decimal.decimal html.html string.string netrc.netrc mmap.mmap "
-    "dis.dis inspect.trace fcntl.fcntl syslog.syslog crypt.crypt copyreg.pickle statistics.statistics "
-    "numbers.numbers pickletools.dis cgitb.html"
-)
-"""Public members that bear the name of some module and are no door to it."""

@@ -34,7 +34,7 @@ HARMLESS_SPECIAL: frozenset[str] = (
 )
 """Special attributes that are read in ordinary code and lead nowhere."""
 
-UNSTORABLE: frozenset[str] = words("__class__ __bases__ __defaults__ __kwdefaults__")
+UNSTORABLE: frozenset[str] = words("__class__ __bases__ __defaults__ __kwdefaults__ __match_args__")
 """Special attributes that may be read and not replaced."""
 
 OWN_CLASS_ONLY: frozenset[str] = words("__mro__ __bases__ __base__")
@@ -71,6 +71,13 @@ INTERNAL_KEYS: frozenset[str] = words(
     "f_globals"
 )
 """Keys that only the tables of the interpreter have."""
+
+LOOKUPS: frozenset[str] = words("get pop setdefault getitem itemgetter __getitem__")
+"""Callables that look a key up."""
+
+DOORS: frozenset[str] = words("os sys builtins posix subprocess importlib ctypes socket shutil obj")
+"""Attributes through which objects of the standard library lead to a module, or to the object that an
+exception is about; on what the code itself gives an attribute of that name they are nothing special."""
 
 FORMATTERS: frozenset[str] = words("format format_map vformat get_field")
 """Methods that read attributes by the text of a format string."""

@@ -5,7 +5,8 @@ Rules this module keeps:
 - a need is what the text shows, run or not; a need too many only leads to a fuller interpreter;
 - `import a.b` needs `a` and `a.b`; `from a import b` needs `a`, and `a.b` where that is known to be a module;
 - an import whose failure the code catches, or that only type checkers follow, is no need;
-- a built-in name is a need unless the code binds that name anywhere.
+- a built-in name is a need unless the code binds that name anywhere;
+- a member is a need where the name of its module stands for nothing else in the whole code.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from collections.abc import Iterator
 
 from licet.request import CodeNeeds
 from licet.screen.facts import Facts
-from licet.screen.modules import SUBMODULES
+from licet.screen.features import RARE_METHODS
 from licet.screen.names import BUILTINS, CONSTRUCTORS, HARMLESS_SPECIAL, LAZY, TYPES
 from licet.screen.resolve import Resolver
+from licet.screen.stdlib import SUBMODULES
 
 _EXCEPTION_ENDINGS = ("Error", "Exception", "Exit", "Interrupt", "Warning", "StopIteration")
 _CLASS_NAMES = frozenset({"cls", "klass"})
 _FUTURE = "__future__"
+_DOTTED = 3
 
 
 def needs(facts: Facts, known: Resolver) -> CodeNeeds:
@@ -35,9 +38,16 @@ def needs(facts: Facts, known: Resolver) -> CodeNeeds:
         _note(modules, name, line)
     _iterators(facts, known)
     _exceptions(facts)
-    _attributes(facts)
+    _attributes(facts, known)
+    members: dict[str, int] = {}
+    for name, line in _members(facts, known) if modules else ():
+        _note(members, name, line)
     return CodeNeeds(
-        _by_line(facts.features), _by_line(modules), _by_line(builtins), _reads_stdin(facts, known, builtins)
+        syntax=_by_line(facts.features),
+        modules=_by_line(modules),
+        builtins=_by_line(builtins),
+        members=_by_line(members),
+        stdin=_reads_stdin(facts, known, builtins),
     )
 
 
@@ -69,6 +79,30 @@ def _with_parents(path: str, line: int) -> Iterator[tuple[str, int]]:
         if sign == ".":
             yield path[:cut], line
     yield path, line
+
+
+def _members(facts: Facts, known: Resolver) -> Iterator[tuple[str, int]]:
+    """What is taken from modules: by `from a import b`, and as attributes, each as far as it is dotted."""
+    for imported in facts.imports:
+        node = imported.node
+        if isinstance(node, ast.ImportFrom) and not (
+            imported.optional or node.level or node.module == _FUTURE
+        ):
+            for name in node.names:
+                if name.name != "*" and f"{node.module}.{name.name}" not in SUBMODULES:
+                    yield f"{node.module}.{name.name}", node.lineno
+    for attribute in facts.attributes:
+        if attribute in facts.bases:
+            continue  # the longest says all
+        names: list[str] = []
+        base: ast.expr = attribute
+        while isinstance(base, ast.Attribute):
+            names.append(base.attr)
+            base = base.value
+        if isinstance(base, ast.Name) and facts.times_bound.get(base.id) == 1:
+            for path in known.aliases.get(base.id, ()):
+                if known.is_imported(path) or known.is_imported(path.rpartition(".")[0]):
+                    yield ".".join((path, *names[: -_DOTTED - 1 : -1])), attribute.lineno
 
 
 def _reads_stdin(facts: Facts, known: Resolver, builtins: dict[str, int]) -> bool:
@@ -113,7 +147,7 @@ def _exceptions(facts: Facts) -> None:
             facts.feature("exception_arguments", call.lineno)
 
 
-def _attributes(facts: Facts) -> None:
+def _attributes(facts: Facts, known: Resolver) -> None:
     """Note attributes of functions, and special attributes beyond the class name of an object."""
     for node in facts.attributes:
         name, base = node.attr, node.value
@@ -130,5 +164,7 @@ def _attributes(facts: Facts) -> None:
         elif name == "__class__":
             if owner != "self":
                 facts.feature("special_attribute", node.lineno)
+        elif name in RARE_METHODS and not facts.makes(name) and not known.paths(base):
+            facts.feature(f"method:{name}", node.lineno)
         elif name in HARMLESS_SPECIAL and name not in ("__init__", "__post_init__"):
             facts.feature("special_attribute", node.lineno)

@@ -16,10 +16,12 @@ import ast
 import sys
 from collections import defaultdict, deque
 from collections.abc import Iterator
+from functools import cached_property
 
 from licet.screen.facts import Binding, Facts
-from licet.screen.modules import IN_MEMORY, INSTANCES, PROPERTIES, RULES, SAME_AS, SUBMODULES
+from licet.screen.modules import IN_MEMORY, INSTANCES, PROPERTIES, RULES
 from licet.screen.rules import words
+from licet.screen.stdlib import SAME_AS, SUBMODULES
 
 _DEPTH = 24
 _MAX_TEXT = 4096
@@ -41,17 +43,27 @@ def canonical(path: str) -> str:
 
 
 class Resolver:
-    """Aliases and constants of one program; `overflow` is set where there were too many to follow."""
+    """Aliases and constants of one program; `overflow` is set where there were too many to follow.
+
+    `aliases` are the names that stand for something, and (as `.name`) the attributes.
+    """
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._aliases: dict[str, frozenset[str]] = {}
+        self.aliases: dict[str, frozenset[str]] = {}
         self._modules: set[str] = set()
         self.overflow: ast.expr | ast.stmt | None = None
-        self._constants = _constants(facts)
+        self._sighted = False
         self._texts: dict[str, tuple[str, bool]] = {}
-        self._import_all()
-        self._propagate()
+        if facts.imports:
+            self._import_all()
+        self._sighted = bool(self.aliases) or any(node.id == "__import__" for node, _ in facts.loads)
+        if self._sighted:
+            self._propagate()
+
+    @cached_property
+    def _constants(self) -> dict[str, ast.expr]:
+        return _constants(self._facts)
 
     def is_module(self, path: str) -> bool:
         """Whether a path names a module, of the standard library or imported by the code."""
@@ -65,13 +77,15 @@ class Resolver:
         """Whether a name (or an attribute) of the code stands for a module."""
         return any(
             name.startswith(".") == as_attributes and any(self.is_module(path) for path in paths)
-            for name, paths in self._aliases.items()
+            for name, paths in self.aliases.items()
         )
 
     def paths(self, node: ast.expr, depth: int = 0) -> frozenset[str]:
         """Return the paths that `node` may stand for; empty where that can't be told."""
+        if not self._sighted:
+            return _NOTHING  # no import is in sight, so that nothing stands for anything
         if type(node) is ast.Name:
-            return self._aliases.get(node.id, _NOTHING)
+            return self.aliases.get(node.id, _NOTHING)
         members: list[str] = []
         while isinstance(node, (ast.Attribute, ast.NamedExpr)):
             if isinstance(node, ast.Attribute):
@@ -80,9 +94,9 @@ class Resolver:
             else:
                 node = node.value
         found = self._root(node, depth)
-        while members and (found or self._aliases):
+        while members and (found or self.aliases):
             member = members.pop()
-            found = self._members(found, member) or self._aliases.get("." + member, _NOTHING)
+            found = self._members(found, member) or self.aliases.get("." + member, _NOTHING)
         return found
 
     def text(self, node: ast.expr | None, depth: int = 0) -> str | None:
@@ -148,7 +162,7 @@ class Resolver:
 
     def _root(self, node: ast.expr, depth: int) -> frozenset[str]:
         if isinstance(node, ast.Name):
-            return self._aliases.get(node.id, _NOTHING)
+            return self.aliases.get(node.id, _NOTHING)
         if depth > _DEPTH:
             return _NOTHING
         if isinstance(node, ast.Call):
@@ -165,7 +179,7 @@ class Resolver:
             member = self.text(node.args[1])
             if not member:
                 return _NOTHING
-            return self._members(self.paths(node.args[0], depth), member) or self._aliases.get(
+            return self._members(self.paths(node.args[0], depth), member) or self.aliases.get(
                 "." + member, _NOTHING
             )
         if name == "__import__" and node.args:
@@ -204,12 +218,10 @@ class Resolver:
                 if len(aliases[name]) > _WIDTH:
                     self.overflow = imported.node
                     return
-        self._aliases = {name: frozenset(paths) for name, paths in aliases.items()}
+        self.aliases = {name: frozenset(paths) for name, paths in aliases.items()}
 
     def _propagate(self) -> None:
         """Follow bindings from name to name until nothing new is found."""
-        if not self._aliases and not any(node.id == "__import__" for node, _ in self._facts.loads):
-            return
         users: defaultdict[str, list[Binding]] = defaultdict(list)
         for binding in self._facts.bindings:
             for name in _sources(binding.value):
@@ -217,12 +229,12 @@ class Resolver:
         pending = deque(self._facts.bindings if users else ())
         while pending:
             binding = pending.popleft()
-            known = self._aliases.get(binding.target, _NOTHING)
+            known = self.aliases.get(binding.target, _NOTHING)
             found = self.paths(binding.value) - known
             if len(known | found) > _WIDTH:
                 self.overflow = binding.value
             elif found:
-                self._aliases[binding.target] = known | found
+                self.aliases[binding.target] = known | found
                 pending.extend(users.get(binding.target, ()))
 
 

@@ -45,10 +45,13 @@ _UNPARSABLE = re.compile("[\0\ud800-\udfff]")
 _CONTROL = re.compile("[\x01-\x08\x0b\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 _INVISIBLE = re.compile(
     "[\xad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
-    "\U000e0000-\U000e007f]"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
 )
 _LOOKALIKE = re.compile("[ΑΒΕΖΗΙΚΜΝΟΡΤΥΧο\u0400-\u052f\u0530-\u058f\u13a0-\u13ff]")
 _LATIN = re.compile("[A-Za-z]")
+_IGNORABLE = re.compile("[\u034f\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_NO_CODE = re.compile(r"[ \t\f]*(?:#.*)?")
 _COOKIE = re.compile(r"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
 _PLAIN_CODECS = words("utf utf8 utf_8 u8 ascii us_ascii utf8_ucs2 utf8_ucs4 cp65001")
 _MORE_CODECS = words("raw_unicode_escape unicode_escape idna punycode undefined mbcs oem palmos utf_8_sig")
@@ -90,7 +93,7 @@ def deception(code: str) -> list[Violation]:
     control = _CONTROL.search(code)
     if control is not None:
         found.append(_hidden(code, control.start()))
-    if "coding" in code[:4096]:
+    if "coding" in code:
         found += _cookies(code)
     if not code.isascii():
         invisible = _INVISIBLE.search(code, 1 if code.startswith("\ufeff") else 0)
@@ -114,7 +117,11 @@ def _hidden(code: str, offset: int) -> Violation:
 
 def _cookies(code: str) -> list[Violation]:
     found = []
-    for number, line in enumerate(code[:4096].splitlines()[:2], 1):
+    found_code = False
+    for number, line in enumerate(_LINE_END.split(code.removeprefix("\ufeff"), maxsplit=2)[:2], 1):
+        if number == 2 and found_code:
+            break
+        found_code = not _NO_CODE.fullmatch(line)
         match = _COOKIE.match(line)
         name = match[1].lower().replace("-", "_").replace(".", "_") if match else ""
         known = name in _CODECS or name in _CODECS.values() or name in _MORE_CODECS
@@ -129,11 +136,12 @@ def _odd_names(code: str) -> list[Violation]:
     seen: set[str] = set()
     for match in _TOKEN.finditer(code):
         word = match[0]
-        if word.isascii() or word in seen or not word.isidentifier():
+        unseen = _IGNORABLE.match(word)  # invisible, and part of the name before it
+        if word.isascii() or word in seen or not (unseen or word.isidentifier()):
             continue
         seen.add(word)
         folded = any(unicodedata.normalize("NFKC", sign).isascii() for sign in word if not sign.isascii())
-        if folded or (_LOOKALIKE.search(word) and _LATIN.search(word)):
+        if unseen or folded or (_LOOKALIKE.search(word) and _LATIN.search(word)):
             found.append(violation("deceptive_source", _line(code, match.start()), f"name {word[:40]!a}"))
     return found[:16]
 

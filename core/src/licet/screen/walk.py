@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from licet.screen.definitions import Definitions
 from licet.screen.facts import Facts, Imported, Scope
-from licet.screen.names import EAGER
+from licet.screen.names import EAGER, LOOKUPS
 
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 
@@ -45,7 +45,7 @@ class _Walker(Definitions):
                 continue
             if kind is ast.Constant:
                 if type(node.value) is str:  # type: ignore[attr-defined]
-                    strings.append(node)  # type: ignore[arg-type]
+                    strings.append((node.value, node))  # type: ignore[attr-defined, arg-type]
                 continue
             handler = handlers.get(kind)
             if handler is not None:
@@ -65,11 +65,15 @@ class _Walker(Definitions):
 
     def visit_AnnAssign(self, node: ast.AnnAssign, scope: Scope) -> None:
         self.annotation(node.annotation, scope)
+        if scope.kind == "class" and isinstance(node.target, ast.Name):
+            self.facts.fields.append((node.target.id, node.lineno))
         if node.value is not None:
             self.target(node.target, node.value, scope, node)
             self.stack.append((node.value, scope))
         elif isinstance(node.target, ast.Name):
             scope.bound.add(node.target.id)
+            if scope.kind == "class":
+                self.facts.members.add(node.target.id)
         else:
             self.stack.append((node.target, scope))
 
@@ -97,7 +101,7 @@ class _Walker(Definitions):
         for target in node.targets:
             if isinstance(target, ast.Name):
                 self.facts.deleted.add(target.id)
-                self.bind(target.id, scope)
+                self.bind(target.id, scope, target.lineno)
             else:
                 self.stack.append((target, scope))
 
@@ -118,9 +122,9 @@ class _Walker(Definitions):
             if name.name == "*":
                 facts.feature("star_import", node.lineno)
             elif name.asname or isinstance(node, ast.ImportFrom):
-                self.bind(name.asname or name.name, scope, node)
+                self.bind(name.asname or name.name, scope, node.lineno, node)
             else:
-                self.bind(name.name.partition(".")[0], scope, node)
+                self.bind(name.name.partition(".")[0], scope, node.lineno, node)
         if isinstance(node, ast.ImportFrom) and node.level:
             facts.feature("relative_import", node.lineno)
 
@@ -140,7 +144,7 @@ class _Walker(Definitions):
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler, scope: Scope) -> None:
         if node.name:
-            self.bind(node.name, scope)
+            self.bind(node.name, scope, node.lineno)
             self.facts.deleted.add(node.name)
             self.facts.exception_names.add(node.name)
         self.push([node.type, *node.body], scope)
@@ -200,6 +204,8 @@ class _Walker(Definitions):
         name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
         if name in EAGER:
             facts.eager.update(node.args)
+        elif name in LOOKUPS:
+            facts.keys += [key for key in node.args if type(key) is ast.Constant and type(key.value) is str]
         self.stack.append((function, scope))
         self.push(node.args, scope)
         for keyword in node.keywords:
@@ -223,6 +229,16 @@ class _Walker(Definitions):
     def visit_Expr(self, node: ast.Expr, scope: Scope) -> None:
         self.facts.compared.add(node.value)
         self.stack.append((node.value, scope))
+
+    def visit_BinOp(self, node: ast.BinOp, scope: Scope) -> None:
+        if type(node.op) is ast.Add:
+            self.facts.joined.append(node)
+        self.stack.append((node.left, scope))
+        self.stack.append((node.right, scope))
+
+    def visit_JoinedStr(self, node: ast.JoinedStr, scope: Scope) -> None:
+        self.facts.joined.append(node)
+        self.push(node.values, scope)
 
     def visit_Starred(self, node: ast.Starred, scope: Scope) -> None:
         self.facts.eager.add(node.value)
@@ -273,14 +289,14 @@ class _Walker(Definitions):
 
     def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar, scope: Scope) -> None:
         if node.name is not None:
-            self.bind(node.name, scope)
+            self.bind(node.name, scope, node.lineno)
         self.push([getattr(node, "pattern", None)], scope)
 
     visit_MatchStar = visit_MatchAs
 
     def visit_MatchMapping(self, node: ast.MatchMapping, scope: Scope) -> None:
         if node.rest is not None:
-            self.bind(node.rest, scope)
+            self.bind(node.rest, scope, node.lineno)
         self.facts.keys += [
             key for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)
         ]

@@ -33,13 +33,22 @@ def _landlock() -> tuple[int, int]:
     if sys.platform != "linux":
         return 0, 0
     try:
-        import ctypes
+        from licet.supervise._walls import libc
 
-        library = ctypes.CDLL(None, use_errno=True)
-        version = library.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)
+        call = libc()
+        version = -1 if call is None else call("syscall", _CREATE_RULESET, 0, 0, _VERSION_FLAG)
     except (ImportError, OSError, AttributeError):
         return 0, 0
-    return int(version), ctypes.get_errno() if version < 0 else 0
+    return (version, 0) if version >= 0 else (version, _refusal())
+
+
+def _refusal() -> int:
+    """Ask again, for the error number: only a library that is loaded for it tells that."""
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    library.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)
+    return ctypes.get_errno()
 
 
 def can_confine_signals() -> bool:

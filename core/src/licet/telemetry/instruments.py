@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -12,15 +13,20 @@ from licet.telemetry.names import METRICS, SCHEMA_URL, SCOPE, Metric
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
-    from opentelemetry.metrics import Counter, Histogram, Meter
+    from opentelemetry.metrics import Counter, Histogram, Meter, _Gauge
     from opentelemetry.trace import Tracer
+
+    Instrument = Counter | Histogram | _Gauge
+
+_ACTS = {"counter": "add", "gauge": "set", "histogram": "record"}
+"""What an instrument is told an amount by."""
 
 
 class _Made:
     """What was made last, and for which provider."""
 
     tracer: tuple[Any, Tracer] | None = None
-    meter: tuple[Any, dict[str, Counter | Histogram]] | None = None
+    meter: tuple[Any, dict[str, Instrument]] | None = None
 
 
 def tracer() -> Tracer | None:
@@ -42,11 +48,11 @@ def measure(measures: list[Measure], context: Context | None) -> None:
     instruments = _instruments()
     for metric, amount, attributes in measures:
         instrument: Any = instruments[metric.name]
-        act = instrument.add if metric.instrument == "counter" else instrument.record
+        act = getattr(instrument, _ACTS[metric.instrument])
         act(amount, attributes, context=context)
 
 
-def _instruments() -> dict[str, Counter | Histogram]:
+def _instruments() -> dict[str, Instrument]:
     from opentelemetry import metrics
 
     provider = metrics.get_meter_provider()
@@ -56,9 +62,13 @@ def _instruments() -> dict[str, Counter | Histogram]:
     return _Made.meter[1]
 
 
-def _made(meter: Meter, metric: Metric) -> Counter | Histogram:
-    make = meter.create_counter if metric.instrument == "counter" else meter.create_histogram
-    return make(metric.name, unit=metric.unit, description=metric.meaning)
+def _made(meter: Meter, metric: Metric) -> Instrument:
+    makes: dict[str, Callable[..., Instrument]] = {
+        "counter": meter.create_counter,
+        "gauge": meter.create_gauge,
+        "histogram": meter.create_histogram,
+    }
+    return makes[metric.instrument](metric.name, unit=metric.unit, description=metric.meaning)
 
 
 @cache

@@ -35,7 +35,7 @@ class Metric:
     """A metric: its instrument, its unit, what it counts or measures, and its attributes."""
 
     name: str
-    instrument: Literal["counter", "histogram"]
+    instrument: Literal["counter", "gauge", "histogram"]
     unit: str
     meaning: str
     attributes: tuple[str, ...] = ()
@@ -62,6 +62,7 @@ AUTHORIZE = "licet.authorize"
 EXECUTE = "licet.execute"
 EXECUTE_TOOL = "execute_tool"
 ACCESS = "licet.access"
+COMMIT = "licet.commit"
 RESULT = "licet.result"
 LOG_SPAN = "licet.log"
 
@@ -76,6 +77,7 @@ SPANS: dict[str, str] = {
     EXECUTE: "the code runs in the sandbox",
     f"{EXECUTE_TOOL} NAME": "one call of the tool NAME by running code; what the tool does is below it",
     ACCESS: "a file access or a connection that a backend surfaced",
+    COMMIT: "what the code wrote is about to be written to the host",
     RESULT: "output is digested and the result recorded",
     LOG_SPAN: "what the log says of itself; only in an export, since it belongs to no run",
 }
@@ -90,6 +92,7 @@ STEPS = {
     "execution": EXECUTE,
     "tool_call": EXECUTE_TOOL,
     "access": ACCESS,
+    "commit": COMMIT,
     "result": RESULT,
     "log": LOG_SPAN,
 }
@@ -241,6 +244,12 @@ APPEND_DURATION = Metric(
     "licet.log.append.duration", "histogram", "s", "how long a run waited until its records were durable"
 )
 RECORDS = Metric("licet.log.records", "counter", "{record}", "records that are durable", (KIND,))
+UNSIGNED = Metric(
+    "licet.log.unsigned",
+    "gauge",
+    "{record}",
+    "durable records that no checkpoint covers yet: when one is due, and once it is made or has failed",
+)
 LOG_FAILURES = Metric("licet.log.failures", "counter", "{failure}", "appends that failed", (ERROR_TYPE,))
 DROPPED = Metric(
     "licet.telemetry.dropped",
@@ -260,6 +269,7 @@ METRICS = (
     CLAIMS,
     APPEND_DURATION,
     RECORDS,
+    UNSIGNED,
     LOG_FAILURES,
     DROPPED,
 )

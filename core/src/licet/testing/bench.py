@@ -136,6 +136,7 @@ def lacks(language: Language, code: str) -> list[str]:
     missing = [f"syntax `{feature}`" for feature in needs.syntax if feature in language.lacks_syntax]
     missing += _absent("module", needs.modules, language.modules)
     missing += _absent("built-in", needs.builtins, language.builtins)
+    missing += [f"member `{path}`" for path in needs.members if language.missing_member(path)]
     return missing
 
 

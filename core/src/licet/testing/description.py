@@ -49,6 +49,9 @@ class Description:
         assert language.lacks_syntax - set(FEATURES) == set()
         for names in (language.modules, language.builtins):
             assert names is None or isinstance(names, frozenset)
+        for owner, members in (language.members or {}).items():
+            assert language.modules is None or owner in language.modules or "." in owner
+            assert isinstance(members, frozenset)
 
     def test_what_it_opens_are_actions(self, bench: Bench) -> None:
         assert bench.descriptor.opens - set(ACTIONS) == set()

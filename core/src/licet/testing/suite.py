@@ -31,6 +31,7 @@ from licet.testing.endings import Endings
 from licet.testing.leftovers import Leftovers
 from licet.testing.lifecycle import Lifecycle
 from licet.testing.output import Output
+from licet.testing.surroundings import Surroundings
 
 _BY_CLOCK = frozenset({Proof.overstayed, Proof.alive})
 
@@ -41,6 +42,7 @@ class BackendSuite(
     Endings,
     Output,
     Crossing,
+    Surroundings,
     Concurrency,
     Cancellation,
     Leftovers,

@@ -4,6 +4,7 @@ Rules this module keeps:
 
 - iterative; every tag has its exact form, and any other form is a `ValueError`;
 - nothing is imported by name from the tree, and no code of the tree's choice runs;
+- nothing takes more than about linear time, however the members of a set were chosen;
 - it runs in guests too, sent by the host: it imports only what a tag needs.
 """
 
@@ -13,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+MOST_ALIKE = 64
 
 
 def decode(tree: Any, opaque: Callable[..., Any], omitted: Callable[..., Any]) -> Any:
@@ -49,13 +52,13 @@ def _collected(kind: Any, members: list[Any]) -> Any:
     """Build a tagged container from its members, which are complete."""
     try:
         if kind == "dict":
+            _check_hashes([key for key, _ in members])
             return dict(members)
         if kind == "tuple":
             return tuple(members)
-        if kind == "set":
-            return set(members)
-        if kind == "frozenset":
-            return frozenset(members)
+        if kind == "set" or kind == "frozenset":
+            _check_hashes(members)
+            return set(members) if kind == "set" else frozenset(members)
         if kind == "complex":
             real, imaginary = members
             return complex(real, imaginary)
@@ -67,6 +70,17 @@ def _collected(kind: Any, members: list[Any]) -> Any:
     except (TypeError, ValueError, OverflowError) as problem:
         raise ValueError(f"the members of a `{kind}` are none: {problem}") from None
     raise ValueError(f"`{str(kind)[:80]}` is no type of values with members")
+
+
+def _check_hashes(keys: list[Any]) -> None:
+    """Refuse keys chosen to have one hash: a table of them is built in the square of their number."""
+    if len(keys) > MOST_ALIKE:
+        alike: dict[int, int] = {}
+        for key in keys:
+            number = hash(key)
+            alike[number] = alike.get(number, 0) + 1
+            if alike[number] > MOST_ALIKE:
+                raise ValueError(f"more than {MOST_ALIKE} have one hash")
 
 
 def _simple(item: dict[str, Any], opaque: Callable[..., Any], omitted: Callable[..., Any]) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from licet.errors import Position
 from licet.policy import Pattern, PolicyDocument, PolicyStack
@@ -103,6 +103,7 @@ def settings(stack: PolicyStack) -> Iterator[Setting]:
     yield from _sandbox(stack)
     yield from _environment(stack)
     yield from _chosen(stack)
+    yield from _surroundings(stack)
     yield from _modules(stack)
     yield from _tools(stack)
     yield from _approvals(stack)
@@ -177,6 +178,24 @@ def _chosen(stack: PolicyStack) -> Iterator[Setting]:
     yield _weighed("audit.content", stack.content_mode, stack.content_mode, content, ("audit", "content"))
     learn = [(d, d.learn, _yes(d.learn)) for d in documents if d.learn is not None]
     yield _weighed("learn", stack.may_learn, _yes(stack.may_learn), learn, ("learn",))
+
+
+def _surroundings(stack: PolicyStack) -> Iterator[Setting]:
+    """What code sees of the world: the root's to say."""
+    values: tuple[tuple[Literal["clock", "random"], str], ...] = (
+        ("clock", stack.clock),
+        ("random", stack.random),
+    )
+    for key, value in values:
+        told = [(d, getattr(d, key)) for d in stack.documents]
+        places = [(d is stack.root, said, place(d, key)) for d, said in told if said is not None]
+        yield Setting(
+            key,
+            value,
+            value,
+            tuple(where for of_root, _, where in places if of_root),
+            tuple((said, where) for of_root, said, where in places if not of_root),
+        )
 
 
 def _yes(value: bool) -> str:

@@ -136,6 +136,9 @@ CANCELLATION = (
     ),
 )
 
+_KILLED_OR_ALONE = ("host killed", "PermissionError EPERM", "BlockingIOError EAGAIN")
+"""The tree went with its host, or there never was one: no process could be started."""
+
 _orphaned = partial(
     Attack,
     Control.orphan_cleanup,
@@ -168,12 +171,14 @@ ORPHANS = (
         "daemon",
         "have a process outlive the host",
         act=QUIET_DAEMON + sleeping(LONG_S),
+        held_by=_KILLED_OR_ALONE,
         inexpressible=no_os("fork"),
     ),
     _orphaned(
         "terminated",
         "have a process outlive the host when its whole group is asked to end",
         act=QUIET_DAEMON + sleeping(LONG_S),
+        held_by=_KILLED_OR_ALONE,
         inexpressible=no_os("fork"),
         scenario=Scenario.terminated,
     ),

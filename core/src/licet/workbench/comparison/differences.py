@@ -38,6 +38,7 @@ def differences(old: PolicyStack, new: PolicyStack, base: str | None = None) -> 
         *_sandbox(old, new, places),
         *_environment(old, new, places),
         *_words(old, new, places),
+        *_surroundings(old, new, places),
         *_modules(old, new, places),
         *_tools(old, new, places),
         *_rules(old, new),
@@ -142,6 +143,13 @@ def _words(old: PolicyStack, new: PolicyStack, places: _Places) -> Iterator[Chan
             which: Direction = "tighter" if now == strict else "looser"
             text = f"{key} {str(was).lower()} → {str(now).lower()}"
             yield Change(key, which, text, places(key), was, now)
+
+
+def _surroundings(old: PolicyStack, new: PolicyStack, places: _Places) -> Iterator[Change]:
+    """What code sees of the world: neither word is stricter."""
+    for key, was, now in (("clock", old.clock, new.clock), ("random", old.random, new.random)):
+        if was != now:
+            yield Change(key, "other", f"{key} {was} → {now}", places(key), was, now)
 
 
 def _modules(old: PolicyStack, new: PolicyStack, places: _Places) -> Iterator[Change]:

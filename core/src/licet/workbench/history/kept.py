@@ -6,7 +6,8 @@ there by name and do nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from licet import values
 from licet.policy import PolicyStack
@@ -14,11 +15,18 @@ from licet.record import Record
 from licet.request import ExecutionRequest
 from licet.workbench.history.recorded import NotReplayable, restore, runs
 
+_NOTHING: Mapping[str, bytes] = MappingProxyType({})
+
 
 def request_of(
-    records: Sequence[Record], content: Callable[[str], bytes | None], stack: PolicyStack
+    records: Sequence[Record],
+    content: Callable[[str], bytes | None],
+    stack: PolicyStack,
+    given: Mapping[str, bytes] = _NOTHING,
 ) -> ExecutionRequest:
     """What was asked in the run of these records; `content` has what is kept under a commitment.
+
+    What is `given`, by name, need not be kept.
 
     Raises:
         NotReplayable: the log lacks something of it, or never kept it.
@@ -29,13 +37,17 @@ def request_of(
     if request is None or run is None:
         raise NotReplayable("the log has no request of it")
     restored = restore(run, stack).request
-    code = _part(request, "code", content, wanted=restored.code_bytes > 0)
-    stdin = _part(request, "stdin", content, wanted=restored.stdin_bytes > 0)
-    inputs = _part(request, "inputs", content, wanted=bool(restored.inputs))
+
+    def part(name: str, *, wanted: bool) -> bytes:
+        return given[name] if name in given else _part(request, name, content, wanted=wanted)
+
+    code = part("code", wanted=restored.code_bytes > 0)
+    stdin = part("stdin", wanted=restored.stdin_bytes > 0)
+    inputs = part("inputs", wanted=bool(restored.inputs))
     try:
         given = values.from_json(inputs) if inputs else {}
         return ExecutionRequest(
-            code=code.decode("utf-8", "surrogatepass"),
+            code=code if "code" in given else code.decode("utf-8", "surrogatepass"),
             inputs=given,
             stdin=stdin,
             workdir=restored.workdir,

@@ -247,6 +247,7 @@ def _report(body: Mapping[str, Any], decision: Mapping[str, Any], stack: PolicyS
             syntax=dict.fromkeys(_names(needs, "syntax"), 0),
             modules=dict.fromkeys(_names(needs, "modules"), 0),
             builtins=dict.fromkeys(_names(needs, "builtins"), 0),
+            members=dict.fromkeys(_names(needs, "members"), 0) if "members" in needs else {},
             stdin=_need(needs, "stdin", bool),
         ),
         imports=imports,

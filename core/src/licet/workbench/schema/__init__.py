@@ -12,7 +12,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 
@@ -29,6 +29,7 @@ from licet.policy.rule_reader import KEYS as RULE_KEYS
 from licet.policy.signatures import KINDS
 from licet.request import DEFAULT_LIMITS, Limits
 from licet.requirements import LIMIT_CONTROLS
+from licet.surroundings import Clock, Randomness
 from licet.units import show_limit
 from licet.workbench import words as in_words
 from licet.workbench.schema.cases import case, circumstances
@@ -294,6 +295,13 @@ _DOCUMENT: Mapping[str, Schema] = {
         "description": "Host functions that code may call; in a bound, the only ones.",
     },
     "rules": listed(ref("rule"), "What is tightened for some, at some time, or in some calls."),
+    "clock": words(
+        get_args(Clock),
+        "What code sees of the time; `frozen`: the instant of the request. The root's counts.",
+    ),
+    "random": words(
+        get_args(Randomness), "`seeded`: equal plans get equal random bytes on this host. The root's counts."
+    ),
     "learn": {"type": "boolean", "description": "Whether `licet run --learn` may collect what a run needs."},
     "mode": words(("enforce", "dry_run"), "`dry_run`: evaluated and recorded, decides nothing; in bounds."),
 }

@@ -199,6 +199,13 @@ def test_recursion_is_the_plans(run: Any) -> None:
     assert _failed(run(f"{code}r(900)", limits=Limits(wall_time=5.0, recursion=100))).type == "RecursionError"
 
 
+def test_too_many_suspensions_end_a_run(run: Any, host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("licet_monty.bounds.SUSPENSIONS", 20)
+    code = "while True:\n    try:\n        f()\n    except BaseException: pass"
+    outcome = run(code, host, tools=("f",))
+    assert (outcome.termination, len(host.calls)) == (Termination.tool_limit, 20)
+
+
 def test_output_ends_a_run(run: Any, make_host: Any) -> None:
     host = make_host(output_limit=100_000)
     outcome = run("while True: print('x' * 100)", host, limits=Limits(wall_time=10.0))
@@ -246,11 +253,37 @@ def _worker_of_this_process() -> int:
     return int(pids[0] or 0)
 
 
+def test_a_worker_that_is_killed_while_idle_is_replaced_unseen(run: Any) -> None:
+    first = run("1").observed["process_isolation"]
+    os.kill(int(first.split()[1]), signal.SIGKILL)
+    second = run("2")
+    assert (second.termination, second.value) == (Termination.exited, 2)
+    assert second.observed["process_isolation"] != first
+
+
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
+
+
 def test_an_input_that_cannot_enter_is_told(run: Any) -> None:
     for value in (object(), "\ud800", bytearray(b"x")):
         outcome = run("x", inputs={"x": value})
         assert outcome.termination == Termination.backend_error
         assert outcome.detail.startswith("an input can't cross into Monty: ")
+
+
+def test_an_input_that_contains_itself_or_has_no_name_is_the_runs_error(run: Any) -> None:
+    """Core refuses both before there is a plan."""
+    for inputs in ({"x": CYCLE}, {"1x": 1}):
+        outcome = run("1", inputs=inputs)
+        assert (outcome.termination, outcome.exit_code, outcome.value) == (Termination.exited, 1, None)
+
+
+@pytest.mark.soak
+def test_an_input_that_is_too_large_for_a_frame_is_told(run: Any) -> None:
+    outcome = run("1", inputs={"x": "a" * (257 << 20)}, limits=Limits(wall_time=60.0, memory=1 << 30))
+    assert outcome.termination == Termination.memory_limit
+    assert outcome.detail.startswith("argument frame of ")
 
 
 def test_code_that_is_no_text_is_a_syntax_error(run: Any) -> None:

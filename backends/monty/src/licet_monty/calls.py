@@ -1,0 +1,134 @@
+"""Calls of tools by running code, from the function in the sandbox to the reply that it gets.
+
+Rules this module keeps:
+
+- arguments are read of two calls alone, those of the prelude; they are known by the feed and the place in it
+  where they stand, and code has no way to stand there;
+- a tool is a name that the plan opens, and nothing else is;
+- a fatal reply stops the run, and nothing is resumed; any other goes back into the code;
+- calls that the code awaits run side by side, and arrive in the order in which they end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pydantic_monty
+from licet.backend import Host, Reply, Termination
+from licet.plan import ExecutionPlan
+from pydantic_monty import FunctionSnapshot, FutureSnapshot
+
+from licet_monty import tools
+from licet_monty.bridge import Bridge, Interrupted
+from licet_monty.prelude import FEED, LATER_CALL, NOW_CALL, PLACES
+
+if TYPE_CHECKING:
+    from pydantic_monty import ExternalSettledResult, SyncSnapshot
+
+
+class HostFailed(Exception):
+    """The host raised while it was asked; its exception is the cause of this one."""
+
+
+class Calls:
+    """The tools of one run: which are under way, and what came of them.
+
+    `trusted` says that the session was fed the prelude before anything else.
+    """
+
+    def __init__(
+        self, plan: ExecutionPlan, host: Host, bridge: Bridge, stop: Callable[[Termination], None]
+    ) -> None:
+        self._opened = frozenset(plan.opened.tools)
+        self._host = host
+        self._bridge = bridge
+        self._stop = stop
+        self.trusted = False
+        self._under_way: dict[int, str] = {}
+        self._refusals: dict[int, ExternalSettledResult] = {}
+
+    def answer(self, snapshot: FunctionSnapshot) -> SyncSnapshot | None:
+        """Perform the call of a tool and resume; None if this is no call of a tool.
+
+        Raises:
+            Interrupted: the run was stopped, perhaps by this call.
+            HostFailed: the host raised.
+        """
+        if not (self.trusted and snapshot.object_id is None and is_hand_over(snapshot)):
+            return None
+        name, line, arguments = snapshot.args
+        if name not in self._opened:
+            return self._refuse(snapshot, tools.undefined(name))
+        try:
+            call = tools.read_call(name, line, arguments)
+        except ValueError as why:
+            return self._refuse(snapshot, tools.refused(name, why))
+        if snapshot.function_name == LATER_CALL:
+            self._under_way[snapshot.call_id] = name
+            self._bridge.begin(snapshot.call_id, partial(self._host.call, call))
+            return snapshot.resume({"future": ...})
+        return resume(
+            name, snapshot.resume, self._result(lambda: self._bridge.ask(partial(self._host.call, call)))
+        )
+
+    def settle(self, snapshot: FutureSnapshot, until: float | None) -> SyncSnapshot | None:
+        """Settle one of the calls that the code waits for, the first that ends; None if `until` comes before.
+
+        Raises:
+            Interrupted: the run was stopped, perhaps by this call.
+            HostFailed: the host raised.
+        """
+        waiting = frozenset(snapshot.pending_call_ids)
+        for refused in waiting & self._refusals.keys():
+            return snapshot.resume({refused: self._refusals.pop(refused)})
+        keys = waiting & self._under_way.keys()
+        call = self._bridge.first(keys, until) if keys else None
+        if call is None:
+            return None
+        result = self._result(partial(self._bridge.take, call))
+        return resume(self._under_way.pop(call), _keyed(snapshot, call), result)
+
+    def _refuse(self, snapshot: FunctionSnapshot, why: ExternalSettledResult) -> SyncSnapshot:
+        if snapshot.function_name == NOW_CALL:
+            return snapshot.resume(why)
+        self._refusals[snapshot.call_id] = why
+        return snapshot.resume({"future": ...})
+
+    def _result(self, reply_of: Callable[[], Reply]) -> ExternalSettledResult:
+        try:
+            reply = reply_of()
+        except Interrupted:
+            raise
+        except Exception as problem:
+            raise HostFailed from problem
+        if reply.fatal is not None:
+            self._stop(reply.fatal)
+            raise Interrupted
+        return {"return_value": reply.value} if reply.error is None else tools.raised(reply.error)
+
+
+def is_hand_over(snapshot: FunctionSnapshot) -> bool:
+    """Whether a call is one of the two that the prelude makes, whose arguments are texts."""
+    place = snapshot.position
+    return place.filename == FEED and PLACES.get(place.start) == snapshot.function_name
+
+
+def _keyed(snapshot: FutureSnapshot, call: int) -> Callable[[ExternalSettledResult], SyncSnapshot]:
+    return lambda given: snapshot.resume({call: given})
+
+
+def resume(
+    name: str, resume: Callable[[ExternalSettledResult], SyncSnapshot], result: ExternalSettledResult
+) -> SyncSnapshot:
+    """Resume with a result; if it can't enter the sandbox, with an error that says so."""
+    try:
+        return resume(result)
+    except pydantic_monty.MontyConversionError as problem:
+        return resume(tools.unanswerable(name, problem))
+    except pydantic_monty.MontyRuntimeError as problem:
+        kind = type(problem.exception())
+        if problem.traceback() or kind not in (TypeError, UnicodeEncodeError, ValueError):
+            raise
+        return resume(tools.unanswerable(name, problem))

@@ -1,0 +1,191 @@
+"""A recorded run as a new run meets it again: its clock, its random bytes, and what its tools answered.
+
+Rules this module keeps:
+
+- no tool is called: what a call returned or raised is taken from the record, by the number of the call;
+- nothing is opened by which code could change anything outside: an effect is not repeated;
+- a call is the recorded one if its number, its tool and its arguments are, and the decision on it; the first
+  that is not ends the run, and says what differs;
+- a clock that is read in another way than the record says does not end the run, since nothing waits for a
+  clock: it is noted, and shows the last time that it showed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from licet.backend import Reply, Termination
+from licet.decide import Decision
+from licet.digests import HostDigest, of_call
+from licet.errors import UsageError
+from licet.plan import ExecutionPlan
+from licet.policy.patterns import Effect
+from licet.policy.stack import PolicyStack
+from licet.prepare import Prepared
+from licet.request import FieldDigests
+from licet.result import CallOutcome
+from licet.surroundings import ByteStream, Clock, Randomness, RunSurroundings, Surroundings
+
+
+@dataclass(frozen=True, slots=True)
+class PastCall:
+    """One recorded call of a tool: what it was answered, and in which words its record says so."""
+
+    tool: str
+    digest: str
+    effect: Effect
+    outcome: CallOutcome
+    reply: Reply = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Past:
+    """What a log has kept of a run that it takes to run it again.
+
+    `readings` are those of its clock in order, each with what read it, `calls` those of its tools by number.
+    `at` is the instant of its request, in seconds since the epoch.
+    """
+
+    run_id: str
+    backend: str
+    plan_digest: str
+    digests: Mapping[str, str]
+    at: float
+    clock: Clock = "real"
+    random: Randomness = "real"
+    readings: Sequence[tuple[str, float]] = ()
+    calls: Mapping[int, PastCall] = field(default_factory=dict)
+
+
+class Recall(Protocol):
+    """What answers the calls of a run in place of its tools."""
+
+    def answer(
+        self, sequence: int, tool: str, arguments: str, decision: Decision
+    ) -> tuple[Reply, CallOutcome]:
+        """The reply to a call, and its outcome; `arguments` are JSON."""
+        ...
+
+
+class Rerun:
+    """One new run of a recorded one; `differences` says in order what was not as recorded while it ran.
+
+    `digests` are those of its own request, made with `digest`.
+    """
+
+    def __init__(self, past: Past, digest: HostDigest) -> None:
+        self.past = past
+        self.differences: list[str] = []
+        self.digest = digest
+        self.digests: Mapping[str, str] = {}
+        self._stream = ByteStream(stream_key(digest, past.random, past.run_id, past.plan_digest))
+        self._read = 0
+        self._guard = threading.Lock()
+
+    def check(self, digests: FieldDigests) -> None:
+        """Refuse another request than the recorded one.
+
+        Raises:
+            UsageError: its code, standard input or inputs are not those that were recorded.
+        """
+        self.digests = given = digests.as_json()
+        for name, called in _CALLED.items():
+            if self.past.digests.get(name) != given[name]:
+                raise UsageError(
+                    f"this is not the {called} of the run `{self.past.run_id}`: their digests differ",
+                    advice=f"give the {called} as it was, on the host that recorded the run",
+                )
+
+    @staticmethod
+    def without_effects(prepared: Prepared) -> Prepared:
+        """The same decision, with nothing opened by which code could change anything outside.
+
+        The selection has to be made again from it.
+        """
+        opened = replace(
+            prepared.decision.opened, write=(), write_masked=(), network=(), network_masked=(), shell=False
+        )
+        return replace(prepared, decision=replace(prepared.decision, opened=opened))
+
+    def now(self, asked: str) -> float:
+        """The next recorded time; or the last one, where the record has no such reading."""
+        past = self.past
+        if past.clock == "frozen":
+            return past.at
+        with self._guard:
+            number, self._read = self._read, self._read + 1
+            there = past.readings[number] if number < len(past.readings) else None
+            if there is not None and there[0] == asked:
+                return there[1]
+            was = f"`{there[0]}` did then" if there is not None else "nothing did then"
+            self._note(f"reading {number + 1} of the clock: `{asked}` reads it, and {was}")
+            if there is not None:
+                return there[1]
+            return past.readings[-1][1] if past.readings else past.at
+
+    def random_bytes(self, count: int) -> bytes:
+        """The same bytes as then, from where they came from."""
+        return self._stream.take(count)
+
+    def answer(
+        self, sequence: int, tool: str, arguments: str, decision: Decision
+    ) -> tuple[Reply, CallOutcome]:
+        """What the recorded call of this number was answered; ends the run if this is another call."""
+        past = self.past.calls.get(sequence)
+        why = self._difference(past, sequence, tool, arguments)
+        ending = Termination.cancelled
+        if past is not None and why is None:
+            if past.effect == decision.effect:
+                return past.reply, past.outcome
+            why = f"`{tool}` was {_DECIDED[past.effect]} then, and is {_DECIDED[decision.effect]} now"
+            ending = ending if decision.effect == "allow" else Termination.policy_denied
+        self._note(f"call {sequence}: {why}")
+        return Reply(fatal=ending), "differs"
+
+    def ended(self, calls: int) -> None:
+        """Note what was recorded and did not happen again; `calls` is how many calls were made."""
+        left = len(self.past.readings) - self._read
+        if self.past.clock == "real" and left > 0:
+            self._note(f"the clock was read {self._read} times, and {len(self.past.readings)} times then")
+        if calls < len(self.past.calls):
+            self._note(f"{calls} calls of tools were made, and {len(self.past.calls)} then")
+
+    def _difference(self, past: PastCall | None, sequence: int, tool: str, arguments: str) -> str | None:
+        if past is None:
+            return f"`{tool}` is called, and the recorded run has no such call"
+        if past.tool != tool:
+            return f"`{tool}` is called, and it was `{past.tool}` then"
+        if of_call(self.digest, self.past.plan_digest, sequence, tool, arguments) != past.digest:
+            return f"`{tool}` is called with other arguments than then"
+        return None
+
+    def _note(self, what: str) -> None:
+        if len(self.differences) < _MOST_DIFFERENCES:
+            self.differences.append(what)
+
+
+def stream_key(digest: HostDigest, random: Randomness, run_id: str, plan_digest: str) -> bytes:
+    """The key of the random bytes of a run: its own, or, where they are seeded, that of its plan.
+
+    Raises:
+        AuditUnavailable: the host has no key.
+    """
+    return digest.of_random(random, plan_digest if random == "seeded" else run_id)
+
+
+def surroundings(digest: HostDigest, stack: PolicyStack, plan: ExecutionPlan, at: float) -> Surroundings:
+    """What the code of a run sees of the world under its policy; `at` is the instant of its request.
+
+    Raises:
+        AuditUnavailable: the host has no key.
+    """
+    key = stream_key(digest, stack.random, plan.run_id, plan.plan_digest)
+    return RunSurroundings(key, at if stack.clock == "frozen" else None)
+
+
+_CALLED = {"code": "code", "stdin": "standard input", "inputs": "inputs"}
+_DECIDED = {"allow": "allowed", "ask": "to be approved", "deny": "denied"}
+_MOST_DIFFERENCES = 100

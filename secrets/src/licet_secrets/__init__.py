@@ -1,0 +1,1 @@
+"""Secrets in what code leaves behind: found by their shape, and by a detector that others keep."""
