@@ -9,6 +9,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -32,6 +33,15 @@ else:
     def _granted() -> int:
         soft = resource.getrlimit(resource.RLIMIT_STACK)[0]
         return ENOUGH if soft == resource.RLIM_INFINITY else soft
+
+
+def _after_fork() -> None:
+    global _sizes
+    _sizes = threading.Lock()  # its holder may not have been forked along
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _chosen() -> int:
