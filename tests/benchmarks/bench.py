@@ -200,6 +200,13 @@ def policy() -> None:
     print(f"load of 1,000 rules{load_seconds(1_000):>28.3f} s    (goal 0.3 s)")
 
 
+def screen() -> None:
+    """Harmless ten-line programs through the static screen, against parsing alone."""
+    from screening import compare_screens
+
+    compare_screens(100)
+
+
 def audit_query() -> None:
     """Making the index of a million records, and asking it; against reading them all."""
     from licet.cli.app import execute
@@ -256,6 +263,7 @@ BENCHMARKS = {
         whole_process,
         controlled_process,
         policy,
+        screen,
         audit_append,
         audit_prove,
         audit_query,
