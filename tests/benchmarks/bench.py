@@ -255,6 +255,14 @@ def audit_verify() -> None:
         compare_verifying(show, compare, 100_000)
 
 
+def tool_call() -> None:
+    """A tool call with its decision and records, log in memory, against a bare call of Monty's."""
+    from calling import compare_calls
+
+    with own_state() as folder:
+        compare_calls(folder, show, 7)
+
+
 BENCHMARKS = {
     work.__name__: work
     for work in (
@@ -264,6 +272,7 @@ BENCHMARKS = {
         controlled_process,
         policy,
         screen,
+        tool_call,
         audit_append,
         audit_prove,
         audit_query,
