@@ -166,7 +166,7 @@ class Dialogue:
             if call in self._settled:
                 name, result = self._settled.pop(call)
                 return _resume(name, _keyed(snapshot, call), result)
-        call = min(snapshot.pending_call_ids, key=lambda pending: self._due.get(pending, 0.0))
+        call = min(snapshot.pending_call_ids, key=lambda pending: (self._due.get(pending, 0.0), pending))
         self._sleep(self._due.pop(call, 0.0))
         return snapshot.resume({call: {"return_value": None}})
 
