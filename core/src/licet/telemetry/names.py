@@ -178,7 +178,9 @@ CALL_DIGEST = _attribute("licet.call.digest", "string", "keyed digest of plan, s
 CALL_RESULT = _attribute("licet.call.result.digest", "string", "keyed digest of what it returned")
 CALL_OUTCOME = _attribute("licet.call.outcome", "string", "`returned`, `raised`, `denied` or `unknown tool`")
 ACTION = _attribute("licet.access.action", "string", "`read`, `write`, `network` or `clock`")
-TARGET = _attribute("licet.access.target", "string", "the path, HOST:PORT or what reads the clock, at most 256 characters")
+TARGET = _attribute(
+    "licet.access.target", "string", "the path, HOST:PORT or what reads the clock, at most 256 characters"
+)
 ALLOWED = _attribute("licet.access.allowed", "boolean", "the answer")
 SERVER_ADDRESS = _attribute("server.address", "string", "host of a connection")
 SERVER_PORT = _attribute("server.port", "int", "its port")
