@@ -11,7 +11,7 @@ import pytest
 from licet.backend import Backend
 from licet.contract import Control, Evidence, Level
 from licet_monty import binary
-from licet_monty.backend import MontyBackend
+from licet_monty.backend import OPENED, MontyBackend
 from licet_monty.plugin import licet_backends
 
 
@@ -35,7 +35,11 @@ print(sorted({name.partition(".")[0] for name in sys.modules} & {"pydantic_monty
 def test_the_descriptor() -> None:
     backend = MontyBackend()
     found = backend.describe()
-    assert (found.version, found.opens, found.unavailable) == ("pydantic-monty 1.4.0", frozenset(), None)
+    assert (found.version, found.opens, found.unavailable) == (
+        "pydantic-monty 1.4.0",
+        frozenset(OPENED),
+        None,
+    )
     assert found.language.stdin is False
     assert found.sandbox_enforcement_contract.isolation == "language"
     assert backend.describe() is found
@@ -65,9 +69,7 @@ def test_the_contract_claims_this_and_nothing_more() -> None:
     }
     open_ = {"network_filter", "privilege_drop", "syscall_filter", "separate_kernel"}
     partial = {"orphan_cleanup", "process_isolation"}
-    assert {name for name, level in levels.items() if level is Level.not_applicable} == inexpressible | {
-        "filesystem_bytes_limit"
-    }
+    assert {name for name, level in levels.items() if level is Level.not_applicable} == inexpressible
     assert {name for name, level in levels.items() if level is Level.not_enforced} == open_
     assert {name for name, level in levels.items() if level is Level.partial} == partial
     assert all(claim.evidence is Evidence.declared for _, claim in contract.items())
