@@ -78,19 +78,19 @@ def test_nothing_runs_under_nothing() -> None:
         (
             "data",
             Intent("read", "/w"),
-            ["opens read"],
+            [],
             [*WALLS, *SUPERVISED, *LIMITED, "filesystem_bytes_limit"],
         ),
         (
             "data",
             Intent("write", "/w/out"),
-            ["opens write"],
+            [],
             [*WALLS, *SUPERVISED, *LIMITED, "filesystem_bytes_limit"],
         ),
         (
             "agent",
             Intent("read", "/w"),
-            ["opens read"],
+            [],
             [*WALLS, *SUPERVISED, *LIMITED, "filesystem_bytes_limit"],
         ),
         (
@@ -107,7 +107,7 @@ def test_nothing_runs_under_nothing() -> None:
         (
             "regulated",
             Intent("write", "/w/out"),
-            ["opens write"],
+            [],
             [
                 *WALLS,
                 *SUPERVISED,

@@ -42,6 +42,7 @@ class Calls:
         self, plan: ExecutionPlan, host: Host, bridge: Bridge, stop: Callable[[Termination], None]
     ) -> None:
         self._opened = frozenset(plan.opened.tools)
+        self._in_order = plan.clock == "frozen"
         self._host = host
         self._bridge = bridge
         self._stop = stop
@@ -86,7 +87,7 @@ class Calls:
         for refused in waiting & self._refusals.keys():
             return snapshot.resume({refused: self._refusals.pop(refused)})
         keys = waiting & self._under_way.keys()
-        if keys and self._plan.clock == "frozen":
+        if keys and self._in_order:
             keys = frozenset({min(keys)})
         call = self._bridge.first(keys, until) if keys else None
         if call is None:

@@ -168,8 +168,8 @@ class Dialogue:
         """
         sleeps = [call for call in snapshot.pending_call_ids if call in self._due]
         shortest = min(sleeps, key=lambda call: (self._due[call], call), default=None)
-        stands = shortest is None or self._plan.clock == "frozen"
-        settled = self._calls.settle(snapshot, None if stands else self._due[shortest])
+        until = self._due[shortest] if shortest is not None and self._plan.clock == "real" else None
+        settled = self._calls.settle(snapshot, until)
         if settled is not None:
             return settled
         if shortest is None:  # begun by an earlier run of this sandbox, and cancelled at its end
