@@ -235,8 +235,8 @@ def test_a_rule_about_intents_hits_where_they_are_not_all_known(
     assert hits(None) == [("unknown", why)]
 
 
-def test_an_inferred_target_that_is_none_is_unknown() -> None:
+def test_an_inferred_target_that_is_none_is_unknown(normalized: Any) -> None:
     seen = [Intent("read", "a\0b", "inferred"), Intent("network", "x.com", "inferred"), Intent("read", None)]
-    report = canonical(ScreenReport(intents=tuple(seen)), "/w")
+    report = canonical(ScreenReport(intents=tuple(seen)), normalized())
     assert [(intent.target, intent.source) for intent in report.intents] == [(None, "inferred")] * 3
-    assert canonical(report, "/elsewhere") is report
+    assert canonical(report, normalized(directory="/elsewhere")) is report

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import json
 import random
+import signal
 import string
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -16,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from licet.request import ScreenReport
-from licet.screen import FEATURES, VERSION, VIOLATIONS, screen
+from licet.screen import FEATURES, VERSION, VIOLATIONS, room, screen
 from licet.screen.codes import violation
 from licet.screen.exemptions import CHECKS
 from licet.screen.findings import MAX_VIOLATIONS
@@ -58,6 +61,20 @@ NASTY: list[tuple[str, str, list[str]]] = [
         [],
     ),
     ("many meanings", "".join(f"import m{n} as x\n" for n in range(3_000)), [TOO_DEEP]),
+    (
+        "exceptions backwards",
+        "".join(f"a{n + 1} = a{n}\n" for n in reversed(range(5_000))) + "try: pass\nexcept E as a0: a9.obj",
+        ["internal_attribute"],
+    ),
+    ("doors", "f(k=1)\n" * 8_000 + "x.os\n" * 5_000, ["indirect_module"]),
+    ("a sum of cut fields", "''.format\nx = " + "+".join(["'{0.'"] * 900), ["format_field"]),
+    ("brackets without end", "(" * (1 << 20), [TOO_DEEP]),
+    ("deep f-strings", "f'{" * 300_000, [TOO_DEEP]),
+    ("format specs in format specs", "f'{1:" + "{1:" * 10_000 + "}" * 10_000 + "}'", []),
+    ("dots behind calls", "a" + ".a()" * 200_000, [TOO_DEEP]),
+    ("patterns", "match a:\n case " + "[" * 90_000, []),
+    ("letters that grow", "\ufb03" * ((1 << 20) - 1), ["deceptive_source"]),
+    ("cookies", "#" + "coding= " * 100_000, []),
     ("nested assignments", "(a:=" * 150 + "1" + ")" * 150, []),
     ("brackets", "(" * 199 + "1" + ")" * 199, []),
     ("NUL", "a\0b", ["deceptive_source"]),
@@ -217,6 +234,46 @@ def test_a_deep_caller_gets_an_answer_too() -> None:
         return deep(levels - 1) if levels else screen("+".join(["1"] * 500))
 
     well_formed(deep(700))
+
+
+_SMALL_STACK = """
+import threading, sys, ast
+from licet.screen import screen
+seen = []
+screen('x = 1')
+code = "lambda:" * 3000 + "1"
+threading.stack_size(256 << 10)
+worker = threading.Thread(target=lambda: seen.append({look}))
+worker.start()
+worker.join()
+print(seen, threading.stack_size())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="stacks are reserved otherwise there")
+def test_no_stack_is_too_small_for_the_parser() -> None:
+    program = _SMALL_STACK.format(look="[item.code for item in screen(code).violations]")
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (0, f"[['too_complex']] {256 << 10}\n")
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or sys.version_info[:2] != (3, 11), reason="measured on this Python alone"
+)
+def test_the_twin_that_parses_where_it_stands_takes_the_process_down() -> None:
+    program = _SMALL_STACK.format(look="ast.parse(code)")
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (-signal.SIGSEGV, "")
+
+
+def test_where_no_thread_can_start_nothing_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(room, "ample", lambda: False)
+    assert screen("import os\nos.fork()  # on a thread of its own").intents
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert [item.code for item in screen("x = 1  # on none").violations] == ["too_complex"]
 
 
 def test_the_tables_agree_with_each_other() -> None:

@@ -37,6 +37,9 @@ ASK = "1 person within 30 min"
 @pytest.mark.parametrize(
     ("old", "new", "changes"),
     [
+        ("", "clock: frozen", ["other: clock real → frozen (B:2:1)"]),
+        ("random: seeded", "random: real", ["other: random seeded → real (B:2:1)"]),
+        ("random: real", "clock: real", []),
         ("", "allow: [read ./data]", ["looser: may now read ./data (B:2)"]),
         ("allow: [read ./data]", "", ["tighter: may no longer read ./data (A:2)"]),
         ("", "ask: [write workdir/out]", [f"looser: may now write workdir/out, if approved by {ASK} (B:2)"]),

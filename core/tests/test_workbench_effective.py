@@ -38,6 +38,13 @@ def test_every_setting_names_the_lines_that_make_it_so_and_those_that_it_outweig
     assert found["env.LANG"] == ("C", ["root:4:7"], [])
     assert found["env.X"] == ("not handed on", ["bound1:4:1"], [("y", "root:4:16")])
     assert found["learn"] == ("false", ["bound2:4:1"], [])
+    assert found["clock"] == ("real", [], [])
+
+
+def test_what_code_sees_of_the_world_is_the_roots_to_say(stack_of: StackOf) -> None:
+    found = settings(stack_of("clock: frozen", "clock: real\nrandom: seeded"))
+    assert found["clock"] == ("frozen", ["root:2:1"], [("real", "bound1:2:1")])
+    assert found["random"] == ("real", [], [("seeded", "bound1:3:1")])
 
 
 def test_tools_and_approvals_are_told_for_each_document(stack_of: StackOf) -> None:

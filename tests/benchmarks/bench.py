@@ -200,6 +200,13 @@ def policy() -> None:
     print(f"load of 1,000 rules{load_seconds(1_000):>28.3f} s    (goal 0.3 s)")
 
 
+def screen() -> None:
+    """Harmless ten-line programs through the static screen, against parsing alone."""
+    from screening import compare_screens
+
+    compare_screens(100)
+
+
 def audit_query() -> None:
     """Making the index of a million records, and asking it; against reading them all."""
     from licet.cli.app import execute
@@ -248,6 +255,14 @@ def audit_verify() -> None:
         compare_verifying(show, compare, 100_000)
 
 
+def tool_call() -> None:
+    """A tool call with its decision and records, log in memory, against a bare call of Monty's."""
+    from calling import compare_calls
+
+    with own_state() as folder:
+        compare_calls(folder, show, 7)
+
+
 BENCHMARKS = {
     work.__name__: work
     for work in (
@@ -256,6 +271,8 @@ BENCHMARKS = {
         whole_process,
         controlled_process,
         policy,
+        screen,
+        tool_call,
         audit_append,
         audit_prove,
         audit_query,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from licet import hookspecs
-from licet.backend import Descriptor, Host, Outcome, Sandbox, Termination
+from licet.backend import Backend, Descriptor, Host, Outcome, Sandbox, Termination
 from licet.contract import Enforcement, Level, SandboxEnforcementContract
 from licet.plan import ExecutionPlan
 from licet.probe.order import POLICY_CLASS
@@ -41,6 +41,9 @@ class Turncoat:
 
     def describe(self) -> Descriptor:
         return self._monty.describe()
+
+    def behind(self) -> Backend:
+        return self._monty.behind()
 
     async def open(self, plan: ExecutionPlan, host: Host) -> Sandbox:
         return await self._monty.open(plan, host) if plan.policy_class == POLICY_CLASS else _Open()

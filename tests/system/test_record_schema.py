@@ -26,6 +26,7 @@ from licet.plan import ExecutionPlan
 from licet.record import Entry, MemoryLog, Record
 from licet.record_schema import BODIES, Envelope
 from licet.state import open_state
+from licet.writes.view import FileView
 from licet_audit.events import EVENTS
 from licet_audit.log import DurableLog
 from licet_audit.reader import LogReader
@@ -33,7 +34,7 @@ from licet_audit.reader import LogReader
 ROOT = Path(__file__).parents[2]
 POLICY = """
 licet: 1
-allow: [read ./data, tool pay, run]
+allow: [read ./data, write ./data/out, tool pay, run]
 deny: [read ./data/secret]
 sandbox: {evidence: declared}
 rules:
@@ -55,7 +56,7 @@ def _generator() -> ModuleType:
 
 
 class Asker:
-    """A backend that opens all there is, and asks for a file and two calls."""
+    """A backend that opens all there is, asks for a file and two calls, and leaves a file."""
 
     def describe(self) -> Descriptor:
         claim = Enforcement(Level.enforced, "kernel", "a test")
@@ -70,7 +71,9 @@ class Asker:
         await host.access(Access("read", str(Path(plan.workdir) / "data" / "a")))
         await host.call(ToolCall("pay", (), {"amount": 5}, 1))
         await host.call(ToolCall("pay", (), {"amount": 500}, 1))
-        return Outcome(Termination.exited, exit_code=0)
+        view = FileView(plan.opened, plan.opened.opens)
+        view.write(f"{plan.workdir}/data/out", b"written")
+        return Outcome(Termination.exited, exit_code=0, staged=view.staged())
 
     async def close(self) -> None:
         return
@@ -110,7 +113,9 @@ def _of_the_log(folder: Path) -> Iterator[Record]:
     assert pid
     with sorted((state.path / "log").iterdir())[-1].open("ab") as file:
         file.write(b'{"torn')
-    log = asyncio.run(write(Entry("log", "", {"event": "gap", "missing": 3}, "2026-11-29T17:00:00.0Z", 1)))
+    gap = {"event": "gap", "missing": 3}
+    writes = {"event": "writes_recovered", "run": "R", "outcome": "undone", "paths": ["/a"], "reason": None}
+    log = asyncio.run(write(*(Entry("log", "", body, "2026-11-29T17:00:00.0Z", 1) for body in (gap, writes))))
     asyncio.run(log.close())
     for record in LogReader(state).records():
         if record.entry.kind == "log" or "recovered" in record.entry.body:

@@ -22,7 +22,9 @@ from licet.contract import Control, Enforcement, Level, SandboxEnforcementContra
 from licet.errors import AuditUnavailable, BackendError
 from licet.plan import ExecutionPlan
 from licet.record import Entry, MemoryLog, Record
+from licet.state import open_state
 from licet.telemetry import emitter, names
+from licet_audit.log import DurableLog
 from licet_audit.otlp.assembly import Assembly
 from opentelemetry import context as otel_context
 from opentelemetry import metrics, trace
@@ -327,6 +329,40 @@ def test_metrics_count_what_records_say(
     assert found["licet.log.append.duration", ()] == 7
     assert found["licet.execution.duration", ran[:1] + ran[2:]] == 1
     assert "ada" not in str(found)
+    provider.shutdown()
+
+
+def unsigned(reader: InMemoryMetricReader) -> list[Any]:
+    data = reader.get_metrics_data()
+    assert data is not None
+    made = [one for scope in data.resource_metrics[0].scope_metrics for one in scope.metrics]
+    return [point.value for one in made if one.name == "licet.log.unsigned" for point in one.data.data_points]
+
+
+def test_a_metric_says_how_many_durable_records_nobody_signed_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    monkeypatch.setattr(metrics, "get_meter_provider", lambda: provider)
+    state = open_state(tmp_path / ".licet")
+
+    async def append(n: int) -> None:
+        log = DurableLog(state)
+        for _ in range(n):
+            await log.append([Entry("request", "r", {}, "", 1)])
+        await log.close()
+
+    lock = state.path / "tree.lock"
+    lock.mkdir()  # no checkpoint can be made
+    asyncio.run(append(3))
+    assert telemetry.settle(30)
+    assert unsigned(reader) == [4]  # and the record `opened`
+    lock.rmdir()
+    asyncio.run(append(1))
+    assert telemetry.settle(30)
+    assert unsigned(reader) == [0]
     provider.shutdown()
 
 

@@ -221,7 +221,7 @@ def test_nothing_here_runs_pandas_on_a_folder_yet() -> None:
     prepared = asked("data-analysis", *files, subject=ANALYST, code=PANDAS, offers=offers())
     assert prepared.decision.effect == "allow"
     assert blockers(prepared) == {
-        "monty": ["module", "opens read", "opens write"],
+        "monty": ["module"],
         "controlled_process": [
             "filesystem_read_deny",
             "filesystem_write_deny",

@@ -4,7 +4,7 @@ A state directory holds:
 
 - `id`: the id of the log;
 - `log/seg-<first record>.jsonl`: the records, one canonical line each, chained by their hashes;
-- `log.lock`: locked while a batch is written;
+- `log.lock`: locked while a batch is written; `sync.lock`: while it is made durable, with how far that got;
 - `writers/<instance>`: locked by each living writer; those of the dead are recovered at the next start;
 - `quarantine/`: ends of lines that a dying writer left, as they were;
 - `checkpoint`, `checkpoints/<records>`, `log.vkey`: what is signed, and the public key to check that with;

@@ -79,6 +79,7 @@ class Signing:
             if not due or covered < self._size:
                 self._sign(lambda: notary.checkpoint(renew=not due), due)
         if self._end == "close":
+            self._show_unsigned(notary.covered())
             self._sign(notary.close, 0)
 
     def _wait(self) -> int | None:

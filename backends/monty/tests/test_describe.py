@@ -83,7 +83,7 @@ def _by_level(walls: Walls) -> dict[Level, set[str]]:
 
 def test_the_contract_claims_this_and_nothing_more_without_walls_of_the_kernel() -> None:
     levels = _by_level(Walls(missing=dict.fromkeys(Wall, "there is no kernel")))
-    assert levels[Level.not_applicable] == INEXPRESSIBLE | {"filesystem_bytes_limit"}
+    assert levels[Level.not_applicable] == INEXPRESSIBLE
     assert levels[Level.partial] == {"orphan_cleanup", "process_isolation"}
     assert levels[Level.not_enforced] == {
         "network_filter",
@@ -104,7 +104,7 @@ def test_the_contract_claims_this_and_nothing_more_without_walls_of_the_kernel()
 
 def test_the_contract_claims_this_and_nothing_more_behind_all_walls() -> None:
     levels = _by_level(ALL_WALLS)
-    assert levels[Level.not_applicable] == {"filesystem_bytes_limit"}
+    assert Level.not_applicable not in levels
     assert Level.partial not in levels
     assert levels[Level.not_enforced] == {"network_filter", "separate_kernel"}
     walled = contract("0" * 64, ALL_WALLS)

@@ -201,9 +201,16 @@ def test_recursion_is_the_plans(run: Any) -> None:
 
 def test_too_many_suspensions_end_a_run(run: Any, host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("licet_monty.bounds.SUSPENSIONS", 20)
+    monkeypatch.setattr("licet_monty.bounds._JITTER_BITS", 3)
     code = "while True:\n    try:\n        f()\n    except BaseException: pass"
     outcome = run(code, host, tools=("f",))
-    assert (outcome.termination, len(host.calls)) == (Termination.tool_limit, 20)
+    assert outcome.termination == Termination.tool_limit
+    assert outcome.detail == f"suspension limit {len(host.calls)} exceeded"
+    assert 20 <= len(host.calls) < 28
+
+
+def test_the_limit_of_suspensions_cannot_be_forged_even_by_who_knows_it() -> None:
+    assert len({bounds(Limits()).suspensions for _ in range(50)}) > 25
 
 
 def test_output_ends_a_run(run: Any, make_host: Any) -> None:

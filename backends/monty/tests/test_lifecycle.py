@@ -237,7 +237,8 @@ def test_a_loop_that_ends_under_a_run_ends_the_run(alone: MontyBackend, make_pla
 def test_closing_the_backend_ends_runs_under_way(alone: MontyBackend, make_plan: Any, host: Any) -> None:
     async def main() -> Termination:
         task = asyncio.create_task(execute(alone, make_plan("while True: pass"), host))
-        await asyncio.sleep(0.05)
+        while alone._engine is None or not alone._engine._workers:  # noqa: ASYNC110
+            await asyncio.sleep(0)
         await alone.close()
         return (await task).termination
 

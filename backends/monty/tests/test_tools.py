@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import math
-from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
 from typing import Any
 
 import pytest
 from licet.backend import GuestError, Reply, Termination, ToolCall, execute
 from licet.errors import BackendError
-from licet.request import Limits
 from licet_monty.backend import MontyBackend
 
 TOOL_CALLS = [
@@ -110,8 +106,6 @@ def test_objects_of_the_code_do_not_reach_a_tool(run: Any, host: Any) -> None:
 def test_tools_run_on_the_callers_loop_in_its_context(make_plan: Any, make_host: Any, backend: Any) -> None:
     from contextvars import ContextVar
 
-    from licet.backend import execute
-
     span: ContextVar[str] = ContextVar("span", default="none")
     seen: list[Any] = []
 
@@ -127,134 +121,8 @@ def test_tools_run_on_the_callers_loop_in_its_context(make_plan: Any, make_host:
     asyncio.run(main())
 
 
-async def _echo(call: ToolCall) -> Reply:
-    return Reply(value=call.args[0])
-
-
 async def _given(call: ToolCall) -> Reply:
     return Reply(value=[list(call.args), dict(call.kwargs)])
-
-
-CROSSING = [
-    None, True, 0, -1, 2**53, 2**53 + 1, -(2**200), 10**6000, 1.5, -0.0, 1e300, 1e-7, "", "é\n'\"\\\0",
-    "x" * 200_000, "😀" * 1000, b"", b"\x00\xff", 1j, [], [1, [2, [3]]], (), (1, (2,)), {}, {"a": {"b": []}},
-    {1: 2}, {"$type": 1},
-    {(1, 2): 3, None: 4}, set(), {1, 2}, frozenset({1}), date(2020, 1, 2), datetime(2020, 1, 2, 3, 4, 5, 6),
-    datetime(2020, 1, 2, tzinfo=UTC), time(1, 2, 3), timedelta(days=-1, microseconds=5), Decimal("1.50"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "value", CROSSING, ids=lambda value: repr(value)[:30] if value != 10**6000 else "huge"
-)
-def test_data_reaches_a_tool_and_comes_back_as_it_is(value: Any, run: Any, make_host: Any) -> None:
-    host = make_host(tool=_echo)
-    outcome = run("echo(x, k=[x])", host, tools=("echo",), inputs={"x": value})
-    assert (outcome.error, outcome.value) == (None, value)
-    (call,) = host.calls
-    assert [(type(one), one) for one in (*call.args, *call.kwargs["k"])] == [(type(value), value)] * 2
-
-
-def test_floats_that_are_no_numbers_reach_a_tool(run: Any, make_host: Any) -> None:
-    host = make_host(tool=_echo)
-    assert math.isnan(run("echo(float('nan'))", host, tools=("echo",)).value)
-    assert run("[echo(float('inf')), echo([-float('inf')])]", host, tools=("echo",)).value == [
-        math.inf,
-        [-math.inf],
-    ]
-
-
-def test_keywords_of_any_name_reach_a_tool(run: Any, make_host: Any) -> None:
-    code = "f(**{'name': 1, 'args': 2, 'line': 3, 'self': 4, '$type': 5})"
-    outcome = run(code, make_host(tool=_given), tools=("f",))
-    assert outcome.value == [[], {"name": 1, "args": 2, "line": 3, "self": 4, "$type": 5}]
-
-
-BOMB = "x = 1\nfor i in range(60): x = ({0})\n"
-REFUSED = {
-    "shared tuples": (BOMB.format("x, x") + "f(x)", "are too much: at most 100000 values"),
-    "shared tuples in a set": (BOMB.format("x, x") + "f({x})", "are too much: at most 100000 values"),
-    "shared lists": (BOMB.format("[x, x]") + "f(a=x)", "are too much: at most 100000 values"),
-    "a deep list": ("x = []\nfor i in range(100_000): x = [x]\nf(x)", "are nested deeper than 100 levels"),
-    "a wide list": ("f([0] * 1_000_000)", "are too much"),
-    "many arguments": ("f(*[0] * 200_000)", "are too much"),
-    "a long text": ("f('a' * 5_000_000)", "are too much"),
-    "a huge integer": ("f(1 << 40_000_000)", "are too much"),
-    "a cycle": ("x = []\nx.append(x)\nf(x)", "contain themselves"),
-    "a function": ("f(lambda: 1)", "hold a `function`, which is no plain data"),
-    "a tool": ("f(f)", "which is no plain data"),
-    "a class": ("class A: pass\nf(A)", "which is no plain data"),
-    "a pattern": ("import re\nf(re.compile('a'))", "hold a `re.Pattern`, which is no plain data"),
-    "a module": ("import math\nf([math])", "which is no plain data"),
-    "a dataclass": (
-        "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int\nf(A(1))",
-        "hold a `A`, which is no plain data",
-    ),
-    "integers of one hash": ("f({(2 ** 61 - 1) * i for i in range(5000)})", "can't be read"),
-    "an instance whose repr lies": (
-        "class A:\n    def __repr__(self): return '\"' * 10 ** 6\nf(A())",
-        "hold a `A`, which is no plain data",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.parametrize("how", ["{}", "await {}"])
-def test_what_is_no_plain_data_is_refused_in_the_code(name: str, how: str, run: Any, host: Any) -> None:
-    code, why = REFUSED[name]
-    *before, call = code.split("\n")
-    code = "\n".join(
-        [
-            *before,
-            "try:",
-            f"    {how.format(call)}",
-            "except TypeError as problem:",
-            "    told = str(problem)",
-        ]
-    )
-    outcome = run(f"{code}\ntold", host, tools=("f",), limits=Limits(wall_time=30.0))
-    assert outcome.error is None
-    assert outcome.value.startswith("the arguments of f() ")
-    assert why in outcome.value
-    assert outcome.value.endswith("; pass numbers, texts, lists, dicts")
-    assert host.calls == []
-
-
-TAMPERING = [
-    "def __licet_arguments__(*a): return 'x'\nf(1)",
-    "def __licet_arguments__(*a): return '[' * 100_000\nf(1)",
-    'def __licet_arguments__(*a): return \'[[{"$type": "opaque", "type": "int", "repr": "1"}], {}]\'\nf(1)',
-    "def __licet_arguments__(*a): return '[[], {}, 1]'\nf(1)",
-    "def __licet_arguments__(*a): return '[[' + '[],' * 5_000_000 + '1], {}]'\nf(1)",
-    "def __licet_arguments__(*a): return '[[' + '\"\",' * 5_000_000 + '1], {}]'\nf(1)",
-    "def __licet_arguments__(*a): return [[1]]\nf(1)",
-    "__licet_line__ = 'x' * 10_000_000\nf(1, 2)",
-    "__licet_call__('f', '1', '[[], {}]')",
-    "__licet_call__(['f'], {'f'})",
-    "exec(\"__licet_call__('f', '1', '[[], {}]')\")",
-    "h = __licet_call__\nh('f', '1', '[[], {}]')",
-    "__licet_now__('open', 1)",
-    "__licet_now__('x' * 1_000_000)",
-    "await __licet_later__(1, __licet_place__=('open', 1))",
-    "__licet_partial__ = __licet_dumps__ = None\nf(1, 2)",
-    "__licet_call__ = open\nf('/etc/passwd')",
-    "__licet_call__ = eval\nf(1)",
-]
-
-
-@pytest.mark.parametrize("code", TAMPERING)
-def test_code_that_tampers_reaches_no_tool_but_by_texts(code: str, run: Any, make_host: Any) -> None:
-    host = make_host(tool=_given)
-    outcome = run(code, host, tools=("f",), limits=Limits(wall_time=30.0))
-    assert outcome.termination == "exited"
-    assert all(call.name == "f" and type(call.args) is tuple for call in host.calls)
-    assert outcome.error is not None or host.calls
-
-
-def test_code_may_call_its_variables_as_it_likes(run: Any, make_host: Any) -> None:
-    names = "str = int = float = bool = list = dict = tuple = set = type = exec = isinstance = repr"
-    code = f"{names} = 5\nf([1, {{2}}], 'x')"
-    assert run(code, make_host(tool=_given), tools=("f",)).value == [[[1, {2}], "x"], {}]
 
 
 @pytest.mark.parametrize(
@@ -333,158 +201,6 @@ def test_errors_have_the_line_of_the_code(run: Any, make_host: Any) -> None:
     assert run("f(1)\n\n1 / 0", make_host(), tools=("f",)).error == GuestError(
         "ZeroDivisionError", "division by zero", 3
     )
-
-
-class Together:
-    """A tool of which no call ends before `number` are under way."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.under_way = 0
-        self.all_there = asyncio.Event()
-
-    async def __call__(self, call: ToolCall) -> Reply:
-        self.under_way += 1
-        if self.under_way == self.number:
-            self.all_there.set()
-        await self.all_there.wait()
-        return Reply(value=call.args[0])
-
-
-GATHER = "await asyncio.gather(*tasks)"
-TOGETHER = [
-    "await asyncio.gather(*[f(i) for i in range(3)])",
-    "from asyncio import gather as g\nlist(await g(f(0), f(1), f(2)))",
-    "async def main():\n    return await asyncio.gather(*(f(i) for i in range(3)))\nasyncio.run(main())",
-    f"tasks = []\nfor i in range(3):\n    tasks.append(f(i))\n{GATHER}",
-    "tasks = {i: f(i) for i in range(3)}\nawait asyncio.gather(*tasks.values())",
-    "async def one(i): return await f(i)\nawait asyncio.gather(*[one(i) for i in range(3)])",
-    f"async def one(i):\n    x = await f(i)\n    return x\ntasks = one(0), one(1), f(2)\n{GATHER}",
-    "def one(i): return f(i)\nawait asyncio.gather(*[one(i) for i in range(3)])",
-    "a, b, c = f(0), f(1), f(2)\nasync def main(): return await asyncio.gather(a, b, c)\nawait main()",
-]
-
-
-@pytest.mark.parametrize("code", TOGETHER)
-def test_awaited_calls_are_under_way_side_by_side(code: str, run: Any, make_host: Any) -> None:
-    host = make_host(tool=Together(3))
-    outcome = run(f"import asyncio\n{code}", host, tools=("f",))
-    assert (outcome.termination, outcome.error, outcome.value) == (Termination.exited, None, [0, 1, 2])
-
-
-def test_calls_arrive_in_the_order_in_which_they_end(run: Any, make_host: Any) -> None:
-    ends = [asyncio.Event() for _ in range(3)]
-
-    async def in_turn(call: ToolCall) -> Reply:
-        number = call.args[0]
-        if number:
-            await ends[number - 1].wait()
-        return Reply(value=number)
-
-    async def note(call: ToolCall) -> Reply:
-        ends[call.args[0]].set()
-        return Reply()
-
-    async def tool(call: ToolCall) -> Reply:
-        return await (in_turn if call.name == "f" else note)(call)
-
-    code = """
-import asyncio
-seen = []
-async def one(i):
-    seen.append(await f(i))
-    note(i)
-await asyncio.gather(one(2), one(1), one(0))
-seen"""
-    assert run(code, make_host(tool=tool), tools=("f", "note")).value == [0, 1, 2]
-
-
-def test_sleeps_and_tools_overlap(run: Any, make_host: Any) -> None:
-    asleep = asyncio.Event()
-
-    async def tool(call: ToolCall) -> Reply:
-        if call.name == "slept":
-            asleep.set()
-        else:
-            await asleep.wait()  # set by code that runs on only after its sleep
-        return Reply(value=call.name)
-
-    code = """
-import asyncio
-async def nap():
-    await asyncio.sleep(0.01)
-    return slept()
-await asyncio.gather(f(), nap())"""
-    assert run(code, make_host(tool=tool), tools=("f", "slept")).value == ["f", "slept"]
-
-
-def test_one_failure_among_many_is_caught_and_the_others_are_cancelled_at_the_end(
-    run: Any, make_host: Any
-) -> None:
-    ended: list[str] = []
-
-    async def tool(call: ToolCall) -> Reply:
-        if call.args[0] == "bad":
-            return Reply(error=GuestError("ValueError", "bad"))
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            ended.append("cancelled")
-            await asyncio.sleep(0)
-            ended.append("joined")
-            raise
-        raise AssertionError
-
-    code = """
-import asyncio
-try:
-    await asyncio.gather(f("good"), f("bad"))
-except ValueError as problem:
-    told = str(problem)
-told"""
-    outcome = run(code, make_host(tool=tool), tools=("f",))
-    assert (outcome.value, ended) == ("bad", ["cancelled", "joined"])
-
-
-def test_a_call_that_nobody_awaits_never_happens(run: Any, host: Any) -> None:
-    outcome = run("import asyncio\nx = f(1)\nasync def never(): await x\n2", host, tools=("f",))
-    assert (outcome.value, host.calls) == (2, [])
-
-
-@pytest.mark.parametrize("code", ["await f(1)", "import asyncio\nawait asyncio.gather(g(1), f(2))"])
-def test_a_fatal_reply_among_many_ends_the_run(code: str, run: Any, make_host: Any) -> None:
-    async def tool(call: ToolCall) -> Reply:
-        if call.name == "f":
-            return Reply(fatal=Termination.policy_denied)
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    host = make_host(tool=tool)
-    outcome = run(f"try:\n    pass\nfinally:\n    pass\n{code}\nprint('on')", host, tools=("f", "g"))
-    assert (outcome.termination, host.stdout) == (Termination.policy_denied, b"")
-
-
-def test_a_host_that_fails_among_many_ends_the_run(
-    make_plan: Any, make_host: Any, backend: MontyBackend
-) -> None:
-    async def broken(call: ToolCall) -> Reply:
-        raise OSError("log full")
-
-    plan = make_plan("try:\n    await f()\nexcept BaseException: pass\nprint('on')", tools=("f",))
-    host = make_host(tool=broken)
-    with pytest.raises(OSError, match=r"^log full$"):
-        asyncio.run(execute(backend, plan, host))
-    assert host.stdout == b""
-
-
-def test_a_host_that_cancels_itself_ends_the_run(
-    make_plan: Any, make_host: Any, backend: MontyBackend
-) -> None:
-    async def cancelled(call: ToolCall) -> Reply:
-        raise asyncio.CancelledError
-
-    with pytest.raises(RuntimeError, match=r"^a call of the host was cancelled$"):
-        asyncio.run(execute(backend, make_plan("f()", tools=("f",)), make_host(tool=cancelled)))
 
 
 def test_tools_stay_known_in_a_sandbox(make_plan: Any, make_host: Any, backend: MontyBackend) -> None:

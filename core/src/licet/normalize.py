@@ -73,11 +73,10 @@ def normalize(
     stdin = _stdin(request.stdin, limits, violations)
     environment = _environment(request.env, stack.environment, host_environment, changes)
     tools = tools_of(request.tools)
-    _check_names(request)
+    _check_form(request)
     inputs = _inputs(request.inputs)
-    files = tuple(_mounted(name, path, workdir) for name, path in sorted(request.files.items()))
+    files = _files(request.files, workdir)
     sent, sent_stdin = _encoded(request.code), _encoded(request.stdin)
-    _check_size(request)
     if request.learn:
         violations += forbidden_learning(stack)
     return NormalizedRequest(
@@ -266,7 +265,8 @@ def _environment(
     return effective
 
 
-def _check_names(request: ExecutionRequest) -> None:
+def _check_form(request: ExecutionRequest) -> None:
+    _check_size(request)
     for name in request.inputs:
         if not is_usable(name):
             raise InvalidRequest(f"the input `{name}` has no name that code can use")
@@ -306,6 +306,10 @@ def _intent(intent: Intent, workdir: str) -> Intent:
     except ValueError as problem:
         raise InvalidRequest(f"the intent `{intent}` can't be understood: {problem}") from None
     return Intent(intent.action, target, "declared", when="call" if intent.action == "tool" else "start")
+
+
+def _files(given: Mapping[str, str], workdir: str) -> tuple[Mount, ...]:
+    return tuple(_mounted(name, path, workdir) for name, path in sorted(given.items()))
 
 
 def _mounted(name: str, path: str, workdir: str) -> Mount:

@@ -66,9 +66,9 @@ def calls(records: Sequence[Record]) -> Part[Call]:
 
 
 def accesses(records: Sequence[Record]) -> Part[Access]:
-    """The files and connections, denied ones first."""
+    """The files and connections, denied ones first, and last the readings of the clock."""
     found = [_access(one) for one in records if one.entry.kind == "access"]
-    return part(sorted(found, key=lambda one: one.allowed is not False), _MOST)
+    return part(sorted(found, key=lambda one: (one.allowed is not False, one.action == "clock")), _MOST)
 
 
 def ending(body: Mapping[str, Any]) -> tuple[Fact, ...]:

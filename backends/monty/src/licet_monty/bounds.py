@@ -5,9 +5,9 @@ Rules this module keeps:
 - every limit that Monty has is set; where the plan states none, a default holds;
 - what the code raises has a traceback, what Monty raises at a time limit has none: so `raise TimeoutError`
   never passes for a limit;
-- what Monty raises at a memory limit has one, but its message spells the limit, which is shortened by a
-  random amount that the code can't learn (exceeding it ends the run at once, uncatchable): so code that says
-  Monty's words passes for a limit with odds of one in tens of thousands, at one single try a run;
+- what Monty raises at a limit of memory or suspensions has one, but its message spells the limit, which was
+  changed by a random amount that code can't learn (exceeding it ends the run at once, uncatchable): so code
+  that says Monty's words passes for a limit with odds of one in tens of thousands, at one single try a run;
 - `wall_time` counts all time; `cpu_time` counts processor time of the worker where the kernel tells that of
   another process (Linux), elsewhere the time in which the interpreter runs.
 """
@@ -55,6 +55,7 @@ class Bounds:
     interpreter_cause: Termination
     memory: int
     recursion: int
+    suspensions: int
 
     def limits(self) -> ResourceLimits:
         """The same in Monty's words."""
@@ -63,7 +64,7 @@ class Bounds:
             "max_turn_duration_secs": self.interpreter,
             "max_memory": self.memory,
             "max_recursion_depth": self.recursion,
-            "max_suspensions": SUSPENSIONS,
+            "max_suspensions": self.suspensions,
             "max_total_sleep_secs": self.wall,
         }
 
@@ -75,12 +76,12 @@ class Bounds:
             )
             hard = message == _HARD_MEMORY and not framed
             return Termination.memory_limit if soft or hard else None
+        if kind == "RuntimeError" and message == f"suspension limit {self.suspensions} exceeded":
+            return Termination.tool_limit
         if framed:
             return None
         if kind == "TimeoutError" and message.startswith(_TIME):
             return self.interpreter_cause
-        if kind == "RuntimeError" and message.startswith("suspension limit "):
-            return Termination.tool_limit
         return None
 
 
@@ -97,4 +98,5 @@ def bounds(limits: Limits) -> Bounds:
         interpreter_cause=Termination.timeout if watched else Termination.cpu_limit,
         memory=memory - secrets.randbits(_JITTER_BITS) % (memory // 16 + 1),
         recursion=min(limits.recursion or RECURSION, MOST_RECURSION),
+        suspensions=SUSPENSIONS + secrets.randbits(_JITTER_BITS),
     )

@@ -17,6 +17,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Coroutine
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
@@ -31,6 +32,14 @@ class Interrupted(Exception):
     """The run ended while the driver waited for the host."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What came of a coroutine."""
+
+    value: Any = None
+    problem: BaseException | None = None
+
+
 class Bridge:
     """Runs coroutines on one loop for one other thread; made on the loop."""
 
@@ -39,8 +48,8 @@ class Bridge:
         self._context = contextvars.copy_context()
         self._context.run(depth.set, depth.get() + 1)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._arrivals: queue.SimpleQueue[tuple[int, asyncio.Task[Any]] | None] = queue.SimpleQueue()
-        self._arrived: dict[int, asyncio.Task[Any]] = {}
+        self._arrivals: queue.SimpleQueue[tuple[int, _Answer] | None] = queue.SimpleQueue()
+        self._arrived: dict[int, _Answer] = {}
         self._ended = False
 
     def begin(self, key: int, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
@@ -81,13 +90,15 @@ class Bridge:
         """Return the result of what ended under `key`, or raise what it raised.
 
         Raises:
-            Interrupted: the run ended, and it was cancelled for that.
+            Interrupted: the run ended, and this with it.
             RuntimeError: it was cancelled by somebody else.
         """
-        task = self._arrived.pop(key)
-        if task.cancelled():
-            raise Interrupted if self._ended else RuntimeError("a call of the host was cancelled")
-        return task.result()
+        answer = self._arrived.pop(key)
+        if answer.problem is None:
+            return answer.value
+        if self._ended:
+            raise Interrupted
+        raise answer.problem
 
     def ask(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run `make()` on the loop and return its result.
@@ -115,12 +126,17 @@ class Bridge:
     def _start(self, key: int, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         if self._ended:
             return
-        task = self._loop.create_task(make())
+        task = self._loop.create_task(self._perform(key, make))
         self._tasks.add(task)
-        task.add_done_callback(lambda done: self._finish(key, done))
+        task.add_done_callback(self._tasks.discard)
 
-    def _finish(self, key: int, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # is seen, whoever still asks for it
-        self._arrivals.put((key, task))
+    async def _perform(self, key: int, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        """Tell the driver at once, which a callback of the task would do one turn of the loop later."""
+        try:
+            answer = _Answer(await make())
+        except asyncio.CancelledError:
+            self._arrivals.put((key, _Answer(problem=RuntimeError("a call of the host was cancelled"))))
+            raise
+        except BaseException as problem:
+            answer = _Answer(problem=problem)
+        self._arrivals.put((key, answer))

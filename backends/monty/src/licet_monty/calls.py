@@ -42,6 +42,7 @@ class Calls:
         self, plan: ExecutionPlan, host: Host, bridge: Bridge, stop: Callable[[Termination], None]
     ) -> None:
         self._opened = frozenset(plan.opened.tools)
+        self._in_order = plan.clock == "frozen"
         self._host = host
         self._bridge = bridge
         self._stop = stop
@@ -76,6 +77,8 @@ class Calls:
     def settle(self, snapshot: FutureSnapshot, until: float | None) -> SyncSnapshot | None:
         """Settle one of the calls that the code waits for, the first that ends; None if `until` comes before.
 
+        Under a clock that stands it is the first that was made, so that a run can be repeated.
+
         Raises:
             Interrupted: the run was stopped, perhaps by this call.
             HostFailed: the host raised.
@@ -84,6 +87,8 @@ class Calls:
         for refused in waiting & self._refusals.keys():
             return snapshot.resume({refused: self._refusals.pop(refused)})
         keys = waiting & self._under_way.keys()
+        if keys and self._in_order:
+            keys = frozenset({min(keys)})
         call = self._bridge.first(keys, until) if keys else None
         if call is None:
             return None

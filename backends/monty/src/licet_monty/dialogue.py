@@ -162,10 +162,14 @@ class Dialogue:
         return self._ask(partial(self._host.access, Access(action, path)))
 
     def _settle(self, snapshot: FutureSnapshot) -> SyncSnapshot:
-        """Settle one of the futures that the code waits for: the tool or the sleep that ends first."""
+        """Settle one of the futures that the code waits for: the tool or the sleep that ends first.
+
+        Under a clock that stands no sleep ends while a tool works.
+        """
         sleeps = [call for call in snapshot.pending_call_ids if call in self._due]
-        shortest = min(sleeps, key=self._due.__getitem__, default=None)
-        settled = self._calls.settle(snapshot, None if shortest is None else self._due[shortest])
+        shortest = min(sleeps, key=lambda call: (self._due[call], call), default=None)
+        until = self._due[shortest] if shortest is not None and self._plan.clock == "real" else None
+        settled = self._calls.settle(snapshot, until)
         if settled is not None:
             return settled
         if shortest is None:  # begun by an earlier run of this sandbox, and cancelled at its end

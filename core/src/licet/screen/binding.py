@@ -54,17 +54,14 @@ class Binder:
         self, target: ast.expr, value: ast.expr | None, scope: Scope, statement: ast.stmt | None = None
     ) -> None:
         """Bind an assignment target, element by element where target and value are both sequences."""
+        if isinstance(target, ast.Name):
+            self._name(target, value, scope, statement)
+            return
         pending: list[tuple[ast.expr, ast.expr | None]] = [(target, value)]
         while pending:
             target, value = pending.pop()
             if isinstance(target, ast.Name):
-                paired = value is not None and target.id == "__match_args__"
-                self.bind(target.id, scope, target.lineno, statement, paired=paired)
-                if value is not None:
-                    if paired:
-                        self.facts.match_args.append((value, target.lineno))
-                    self.facts.carried.add(value)
-                    self.alias(target.id, value, scope)
+                self._name(target, value, scope, statement)
             elif isinstance(target, ast.Starred):
                 pending.append((target.value, None))
             elif isinstance(target, (ast.Tuple, ast.List)):
@@ -74,6 +71,18 @@ class Binder:
                     self.facts.carried.add(value)
                     self.facts.bindings.append(Binding("." + target.attr, value))
                 self.stack.append((target, scope))
+
+    def _name(
+        self, target: ast.Name, value: ast.expr | None, scope: Scope, statement: ast.stmt | None
+    ) -> None:
+        name = target.id
+        paired = value is not None and name == "__match_args__"
+        self.bind(name, scope, target.lineno, statement, paired=paired)
+        if value is not None:
+            if paired:
+                self.facts.match_args.append((value, target.lineno))
+            self.facts.carried.add(value)
+            self.alias(name, value, scope)
 
     def loop(self, target: ast.expr, iterated: ast.expr, scope: Scope) -> None:
         """Bind the target of a loop, to each element where a literal is looped over."""

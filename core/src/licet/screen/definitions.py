@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from licet.screen import source
 from licet.screen.binding import Binder
@@ -28,6 +28,10 @@ class Definitions(Binder):
         """Walk these nodes in `scope`, later."""
         self.stack.extend([(node, scope) for node in nodes if node is not None])
 
+    def block(self, statements: list[ast.stmt], scope: Scope) -> None:
+        """Walk a block in `scope`, later."""
+        self.stack.extend([(statement, scope) for statement in statements])
+
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
         """Enter a function."""
         facts = self.facts
@@ -44,7 +48,7 @@ class Definitions(Binder):
         inner = self.parameters(node, scope)
         if node.returns is not None:
             self.annotation(node.returns, scope)
-        self.push(node.body, inner)
+        self.block(node.body, inner)
 
     visit_AsyncFunctionDef = visit_FunctionDef
 
@@ -55,31 +59,35 @@ class Definitions(Binder):
     def parameters(self, node: _Function, scope: Scope) -> Scope:
         """Bind the parameters in a new scope, with their defaults and annotated classes as values."""
         inner = Scope("function", scope)
-        arguments = node.args
-        named = [*arguments.posonlyargs, *arguments.args]
-        defaults: list[ast.expr | None] = [None] * (len(named) - len(arguments.defaults)) + list(
-            arguments.defaults
-        )
-        named += arguments.kwonlyargs
-        defaults += arguments.kw_defaults
-        for parameter, default in zip(named, defaults, strict=True):
+        facts, arguments = self.facts, node.args
+        positional = [*arguments.posonlyargs, *arguments.args]
+        for parameter in (*positional, *arguments.kwonlyargs):
             self.bind(parameter.arg, inner, parameter.lineno)
-            self.bind(parameter.arg, inner, parameter.lineno)  # what a caller passes is another value
-            if default is not None:
-                self.facts.carried.add(default)
-                self.alias(parameter.arg, default, inner)
-                self.stack.append((default, scope))
+            facts.times_bound[parameter.arg] += 1  # what a caller passes is another value
             if isinstance(parameter.annotation, (ast.Name, ast.Attribute)):
                 instance = ast.Call(parameter.annotation, [], [])
-                self.facts.bindings.append(Binding(parameter.arg, ast.copy_location(instance, parameter)))
+                facts.bindings.append(Binding(parameter.arg, ast.copy_location(instance, parameter)))
+            if parameter.annotation is not None:
+                self.annotation(parameter.annotation, scope)
         for extra in (arguments.vararg, arguments.kwarg):
             if extra is not None:
                 self.bind(extra.arg, inner, extra.lineno)
-                named.append(extra)
-        for parameter in named:
-            if parameter.annotation is not None:
-                self.annotation(parameter.annotation, scope)
+                if extra.annotation is not None:
+                    self.annotation(extra.annotation, scope)
+        if arguments.defaults:
+            self._defaults(positional[-len(arguments.defaults) :], arguments.defaults, inner, scope)
+        if arguments.kwonlyargs:
+            self._defaults(arguments.kwonlyargs, arguments.kw_defaults, inner, scope)
         return inner
+
+    def _defaults(
+        self, parameters: list[ast.arg], values: Sequence[ast.expr | None], inner: Scope, outer: Scope
+    ) -> None:
+        for parameter, value in zip(parameters, values, strict=True):
+            if value is not None:
+                self.facts.carried.add(value)
+                self.alias(parameter.arg, value, inner)
+                self.stack.append((value, outer))
 
     def visit_ClassDef(self, node: ast.ClassDef, scope: Scope) -> None:
         """Enter a class."""
@@ -130,6 +138,8 @@ class Definitions(Binder):
     def annotation(self, node: ast.expr, scope: Scope) -> None:
         """Walk an annotation; text inside it is code, and so is text inside that."""
         self.stack.append((node, scope))
+        if type(node) is ast.Name:
+            return
         pending: list[ast.AST] = [node]
         while pending:
             part = pending.pop()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 _LIST = re.compile(r"\w+")
 _LIST_ONLY = re.compile(r"[\w ,-]*+")
@@ -35,8 +35,7 @@ class Scope:
         return scope is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(NamedTuple):
     """A value bound to a name, or (`.name`) to an attribute of that name on any object."""
 
     target: str
@@ -62,6 +61,7 @@ class Facts:
     """The parts of the tree that are judged, each list in no particular order."""
 
     loads: list[tuple[ast.Name, Scope]] = field(default_factory=list)
+    read: set[str] = field(default_factory=set)  # the names in `loads`
     attributes: list[ast.Attribute] = field(default_factory=list)
     calls: list[tuple[ast.Call, Scope]] = field(default_factory=list)
     imports: list[Imported] = field(default_factory=list)

@@ -63,6 +63,8 @@ class Findings:
 
     def intents(self) -> tuple[Intent, ...]:
         """The intents, by line."""
+        if not self._wanted and not self._imports:
+            return ()
         for (action, path), node in self._imports.items():
             if (action, path.partition(".")[0]) not in self._used:
                 self._wanted.setdefault((action, None), node)

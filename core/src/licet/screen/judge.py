@@ -24,6 +24,7 @@ from licet.screen.names import (
     FORMATTERS,
     INERT,
     INERT_FIRST,
+    INTERNAL,
     INTERNAL_KEYS,
     METHODS,
     OWN_CLASS_ONLY,
@@ -39,6 +40,8 @@ _FIELD_NAMES = re.compile(r"\.\s*(\w+)|\[\s*(\w+)\s*\]")
 _FIELD_FILLED = re.compile(r"\{[\w.\[\]]*[.\[]_*%")
 _FIELD_CUT = re.compile(r"\{(?:\w*\.|\w+\[)_*\Z")
 _FIELD_OPEN = re.compile(r"\{(?:\w*\.|\w+\[)[\w.\[\]]*\Z")
+_JUDGED_CALLS = frozenset({"getattr", "setattr", "delattr", "type"})
+_SUSPECT = INTERNAL | DOORS
 _FUTURE = "__future__"
 _NO_DOOR = Rule(violation="indirect_module")
 
@@ -78,7 +81,6 @@ class _Judgement:
         self.roots: set[str] = set()
         self.imported: set[str] = set()
         self.standing: list[tuple[ast.expr, frozenset[str]]] = []
-        self.inert = self._inert()
 
     @cached_property
     def exceptions(self) -> set[str]:
@@ -176,6 +178,8 @@ class _Judgement:
 
     def names(self) -> None:
         known, facts = self.known, self.facts
+        if not known.aliases and facts.read.isdisjoint(_JUDGED_BUILTINS):
+            return
         for node, scope in facts.loads:
             name = node.id
             if name in known.aliases:
@@ -187,10 +191,13 @@ class _Judgement:
                 self.use(f"builtins.{name}", node, scope)
 
     def members(self) -> None:
+        sighted = self.known.sighted
         for node in self.facts.attributes:
             name = node.attr
-            paths = self.known.paths(node)
             stored = type(node.ctx) is not ast.Load
+            if not (stored or sighted or name in _SUSPECT or name.startswith("__")):
+                continue
+            paths = self.known.paths(node)
             if paths:
                 if not stored:
                     self.standing.append((node, paths))
@@ -260,6 +267,8 @@ class _Judgement:
     # calls
 
     def calls(self) -> None:
+        if self.facts.read.isdisjoint(_JUDGED_CALLS):
+            return
         for node, _ in self.facts.calls:
             function = node.func
             name = function.id if isinstance(function, ast.Name) else ""
@@ -292,7 +301,8 @@ class _Judgement:
 
     # modules handed on as values
 
-    def _inert(self) -> set[ast.expr]:
+    @cached_property
+    def inert(self) -> set[ast.expr]:
         """Expressions whose value goes nowhere: arguments of `print` and the like, and comparisons."""
         found: set[ast.expr] = set()
         for node, _ in self.facts.calls:
@@ -351,9 +361,21 @@ class _Judgement:
     def _format_fields(self) -> None:
         for text, node in self.facts.strings:
             self._fields(text, node, cut=_FIELD_CUT)
+        inner = {node.left for node in self.facts.joined if isinstance(node, ast.BinOp)}
         for joined in self.facts.joined:
-            text, complete = self.known.beginning(joined)
-            self._fields(text, joined, cut=None if complete else _FIELD_OPEN)
+            if joined not in inner:
+                self._joined_fields(joined)
+
+    def _joined_fields(self, joined: ast.expr) -> None:
+        """Judge what shows of a text that is put together; a part that doesn't show may hold anything."""
+        text = ""
+        for part in _terms(joined):
+            piece, complete = self.known.beginning(part)
+            text += piece
+            if not complete:
+                self._fields(text, joined, cut=_FIELD_OPEN)
+                text = ""
+        self._fields(text, joined, cut=None)
 
     def _fields(self, text: str, node: ast.expr, *, cut: re.Pattern[str] | None) -> None:
         """Judge the fields of a format string; one that is `cut` short gets a name that doesn't show."""
@@ -370,6 +392,15 @@ class _Judgement:
         unseen = _FIELD_FILLED.search(text) or (cut and cut.search(text))
         if unseen:
             self.findings.refuse("format_field", node.lineno, f"field `{unseen[0][:60]}`, filled in later")
+
+
+def _terms(node: ast.expr) -> list[ast.expr]:
+    """What is added up, from left to right; an f-string is one term."""
+    found: list[ast.expr] = []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        found.append(node.right)
+        node = node.left
+    return [node, *reversed(found)]
 
 
 def _rooted(node: ast.expr) -> str:

@@ -30,8 +30,9 @@ _DOTTED = 3
 def needs(facts: Facts, known: Resolver) -> CodeNeeds:
     """Collect the needs of a program."""
     builtins: dict[str, int] = {}
+    names = (facts.read & BUILTINS).difference(facts.times_bound)
     for node, _ in facts.loads:
-        if node.id in BUILTINS and node.id not in facts.times_bound:
+        if node.id in names:
             _note(builtins, node.id, node.lineno)
     modules: dict[str, int] = {}
     for name, line in _imported(facts):
@@ -52,11 +53,12 @@ def needs(facts: Facts, known: Resolver) -> CodeNeeds:
 
 
 def _note(lines: dict[str, int], name: str, line: int) -> None:
-    lines[name] = min(line, lines.get(name, line))
+    if line < lines.get(name, line + 1):
+        lines[name] = line
 
 
 def _by_line(lines: dict[str, int]) -> dict[str, int]:
-    return dict(sorted(lines.items(), key=lambda item: (item[1], item[0])))
+    return dict(sorted(lines.items(), key=lambda item: (item[1], item[0]))) if len(lines) > 1 else lines
 
 
 def _imported(facts: Facts) -> Iterator[tuple[str, int]]:
@@ -113,7 +115,7 @@ def _reads_stdin(facts: Facts, known: Resolver, builtins: dict[str, int]) -> boo
         reads += [node for node, _ in facts.loads]
         if any("sys.stdin" in known.paths(node) for node in reads):
             return True
-    return any(
+    return "open" in facts.read and any(
         isinstance(call.func, ast.Name) and call.func.id == "open" and _is_zero(call.args[0])
         for call, _ in facts.calls
         if call.args
@@ -128,7 +130,7 @@ def _iterators(facts: Facts, known: Resolver) -> None:
     for node in facts.generators:
         if node not in facts.eager:
             facts.feature("lazy_iterator", node.lineno)
-    for call, _ in facts.calls:
+    for call, _ in facts.calls if "next" in facts.read else ():
         if isinstance(call.func, ast.Name) and call.func.id == "next" and call.args:
             source = known.value(call.args[0])
             maker = source.func if isinstance(source, ast.Call) else None
@@ -137,10 +139,11 @@ def _iterators(facts: Facts, known: Resolver) -> None:
 
 
 def _exceptions(facts: Facts) -> None:
-    for call, _ in facts.calls:
-        if not isinstance(call.func, ast.Name) or not call.func.id.endswith(_EXCEPTION_ENDINGS):
+    raised = {name for name in facts.read if name.endswith(_EXCEPTION_ENDINGS)} & BUILTINS
+    for call, _ in facts.calls if raised else ():
+        if not isinstance(call.func, ast.Name) or call.func.id not in raised:
             continue
-        if call.func.id not in BUILTINS or call.func.id in facts.times_bound:
+        if call.func.id in facts.times_bound:
             continue
         odd = any(isinstance(value, ast.Constant) and not isinstance(value.value, str) for value in call.args)
         if odd or len(call.args) > 1 or call.keywords:

@@ -45,7 +45,8 @@ def canonical(path: str) -> str:
 class Resolver:
     """Aliases and constants of one program; `overflow` is set where there were too many to follow.
 
-    `aliases` are the names that stand for something, and (as `.name`) the attributes.
+    `aliases` are the names that stand for something, and (as `.name`) the attributes; `sighted` says whether
+    anything in the code could stand for a module at all.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -53,12 +54,12 @@ class Resolver:
         self.aliases: dict[str, frozenset[str]] = {}
         self._modules: set[str] = set()
         self.overflow: ast.expr | ast.stmt | None = None
-        self._sighted = False
+        self.sighted = False
         self._texts: dict[str, tuple[str, bool]] = {}
         if facts.imports:
             self._import_all()
-        self._sighted = bool(self.aliases) or any(node.id == "__import__" for node, _ in facts.loads)
-        if self._sighted:
+        self.sighted = bool(self.aliases) or "__import__" in facts.read
+        if self.sighted:
             self._propagate()
 
     @cached_property
@@ -82,7 +83,7 @@ class Resolver:
 
     def paths(self, node: ast.expr, depth: int = 0) -> frozenset[str]:
         """Return the paths that `node` may stand for; empty where that can't be told."""
-        if not self._sighted:
+        if not self.sighted:
             return _NOTHING  # no import is in sight, so that nothing stands for anything
         if type(node) is ast.Name:
             return self.aliases.get(node.id, _NOTHING)

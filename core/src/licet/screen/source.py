@@ -6,7 +6,8 @@ Rules this module keeps:
 - what CPython's parser takes too long or too much memory for is refused before: dotted names and format
   fields cost it the square of their number (a 1 MB f-string takes 3.11 more than a minute), and a syntax
   node costs about a kilobyte;
-- what remains too deep for the parser is refused by the parser itself, and becomes a violation here;
+- what remains too deep for the parser is refused by the parser itself, and becomes a violation here; it is
+  parsed on a stack that is large enough for that;
 - warnings that parsing gives neither show nor become errors.
 """
 
@@ -21,6 +22,7 @@ from encodings.aliases import aliases as _CODECS
 from licet.output import bounded
 from licet.request import Violation
 from licet.screen.codes import violation
+from licet.screen.room import with_room
 from licet.screen.rules import words
 
 MAX_CHARACTERS = 1 << 20
@@ -159,17 +161,23 @@ def parse(code: str) -> ast.Module | Violation:
         if not _quiet():
             warnings.filterwarnings("ignore", module=_QUIET)
         try:
-            return ast.parse(code.removeprefix("\ufeff"), _FILE)
+            return with_room(lambda: _tree(code.removeprefix("\ufeff")))
         except SyntaxError as error:
             if _quiet():
                 line = min(error.lineno or 1, code.count("\n") + 1)
                 message = (error.msg or "invalid syntax").split(" (<")[0]
                 return Violation("syntax_error", line, message, _advice(code, error))
-        except (MemoryError, RecursionError, OverflowError):
+        except (MemoryError, RuntimeError, OverflowError):  # too deep, or no room to parse it in
             return violation("too_complex", None, "deeply nested code")
         except ValueError as error:
             return Violation("syntax_error", None, str(error), "correct the code")
     return violation("too_complex", None, "warnings of the parser can't be kept apart")
+
+
+def _tree(code: str) -> ast.Module:
+    tree = compile(code, _FILE, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    assert isinstance(tree, ast.Module)
+    return tree
 
 
 def _advice(code: str, error: SyntaxError) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import Any
 
 from licet.screen.definitions import Definitions
 from licet.screen.facts import Facts, Imported, Scope
@@ -22,6 +23,7 @@ def walk(tree: ast.Module) -> Facts:
     """Collect the facts of a whole program."""
     walker = _Walker(tree)
     walker.run()
+    walker.facts.read.update([node.id for node, _ in walker.facts.loads])
     return walker.facts
 
 
@@ -31,32 +33,45 @@ class _Walker(Definitions):
         self.optional: set[ast.AST] = set()
 
     def run(self) -> None:
-        stack, facts, handlers, fields = self.stack, self.facts, _HANDLERS, _FIELDS
-        loads, strings = facts.loads, facts.strings
+        # the kinds that most nodes are of are dealt with here: a call each would double the time
+        stack, facts, handlers, frequent = self.stack, self.facts, _HANDLERS, _FREQUENT
+        loads, strings, attributes, bases = facts.loads, facts.strings, facts.attributes, facts.bases
         while stack:
             item = stack.pop()
-            node, scope = item
-            kind = type(node)
+            node: Any = item[0]
+            kind = node.__class__
             if kind is ast.Name:
-                if type(node.ctx) is ast.Load:  # type: ignore[attr-defined]
+                if node.ctx.__class__ is ast.Load:
                     loads.append(item)  # type: ignore[arg-type]
                 else:
-                    self.target(node, None, scope)  # type: ignore[arg-type]
-                continue
-            if kind is ast.Constant:
-                if type(node.value) is str:  # type: ignore[attr-defined]
-                    strings.append((node.value, node))  # type: ignore[attr-defined, arg-type]
-                continue
-            handler = handlers.get(kind)
-            if handler is not None:
-                handler(self, node, scope)
-                continue
-            for name in fields[kind]:
-                value = getattr(node, name)
-                if type(value) is list:
-                    stack.extend([(child, scope) for child in value if isinstance(child, ast.AST)])
-                elif isinstance(value, ast.AST):
-                    stack.append((value, scope))
+                    self.target(node, None, item[1])
+            elif kind is ast.Constant:
+                if node.value.__class__ is str:
+                    strings.append((node.value, node))
+            elif kind is ast.Attribute:
+                attributes.append(node)
+                bases.add(node.value)
+                stack.append((node.value, item[1]))
+            elif (handler := handlers.get(kind)) is not None:
+                handler(self, node, item[1])
+            elif kind in frequent:
+                one, several = frequent[kind]
+                stack.extend(
+                    [(getattr(node, name), item[1]) for name in one if getattr(node, name) is not None]
+                )
+                for name in several:
+                    stack.extend([(child, item[1]) for child in getattr(node, name) if child is not None])
+            else:
+                self.any(node, item[1])
+
+    def any(self, node: ast.AST, scope: Scope) -> None:
+        """Go on with all children of a node of any kind, also of one that a later Python adds."""
+        for name in _FIELDS[type(node)]:
+            value = getattr(node, name)
+            if isinstance(value, list):
+                self.push([child for child in value if isinstance(child, ast.AST)], scope)
+            elif isinstance(value, ast.AST):
+                self.stack.append((value, scope))
 
     def visit_Assign(self, node: ast.Assign, scope: Scope) -> None:
         for target in node.targets:
@@ -135,10 +150,10 @@ class _Walker(Definitions):
             self.facts.feature("except_star", node.lineno)
         if any(_catches_imports(handler) for handler in node.handlers):
             self.optional.update(node.body)
-        self.push(node.body, scope)
+        self.block(node.body, scope)
         self.push(node.handlers, scope)
-        self.push(node.orelse, scope)
-        self.push(node.finalbody, scope)
+        self.block(node.orelse, scope)
+        self.block(node.finalbody, scope)
 
     visit_TryStar = visit_Try
 
@@ -155,16 +170,16 @@ class _Walker(Definitions):
             self.optional.update(node.body)
         self.facts.compared.add(node.test)
         self.stack.append((node.test, scope))
-        self.push(node.body, scope)
-        self.push(node.orelse, scope)
+        self.block(node.body, scope)
+        self.block(node.orelse, scope)
 
     def visit_For(self, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
         if isinstance(node, ast.AsyncFor):
             self.facts.feature("async_for", node.lineno)
         self.loop(node.target, node.iter, scope)
         self.stack.append((node.iter, scope))
-        self.push(node.body, scope)
-        self.push(node.orelse, scope)
+        self.block(node.body, scope)
+        self.block(node.orelse, scope)
 
     visit_AsyncFor = visit_For
 
@@ -175,7 +190,7 @@ class _Walker(Definitions):
             self.stack.append((item.context_expr, scope))
             if item.optional_vars is not None:
                 self.target(item.optional_vars, None, scope)
-        self.push(node.body, scope)
+        self.block(node.body, scope)
 
     visit_AsyncWith = visit_With
 
@@ -192,22 +207,19 @@ class _Walker(Definitions):
 
     # expressions
 
-    def visit_Attribute(self, node: ast.Attribute, scope: Scope) -> None:
-        self.facts.attributes.append(node)
-        self.facts.bases.add(node.value)
-        self.stack.append((node.value, scope))
-
     def visit_Call(self, node: ast.Call, scope: Scope) -> None:
-        facts, function = self.facts, node.func
+        facts, function, arguments = self.facts, node.func, node.args
         facts.calls.append((node, scope))
         facts.called[function] = node
         name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
         if name in EAGER:
-            facts.eager.update(node.args)
+            facts.eager.update(arguments)
         elif name in LOOKUPS:
-            facts.keys += [key for key in node.args if type(key) is ast.Constant and type(key.value) is str]
+            facts.keys += [
+                key for key in arguments if isinstance(key, ast.Constant) and type(key.value) is str
+            ]
         self.stack.append((function, scope))
-        self.push(node.args, scope)
+        self.stack.extend([(argument, scope) for argument in arguments])
         for keyword in node.keywords:
             self.stack.append((keyword.value, scope))
         if isinstance(function, ast.Lambda):
@@ -224,7 +236,7 @@ class _Walker(Definitions):
         operands = [node.left, *node.comparators]
         if all(isinstance(sign, (ast.Is, ast.IsNot)) for sign in node.ops):
             self.facts.compared.update(operands)
-        self.push(operands, scope)
+        self.stack.extend([(operand, scope) for operand in operands])
 
     def visit_Expr(self, node: ast.Expr, scope: Scope) -> None:
         self.facts.compared.add(node.value)
@@ -326,6 +338,23 @@ _FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
     )
     for kind in vars(ast).values()
     if isinstance(kind, type) and issubclass(kind, ast.AST)
+}
+_FREQUENT: dict[type[ast.AST], tuple[tuple[str, ...], tuple[str, ...]]] = {
+    ast.BoolOp: ((), ("values",)),
+    ast.Break: ((), ()),
+    ast.Continue: ((), ()),
+    ast.Dict: ((), ("keys", "values")),
+    ast.FormattedValue: (("value", "format_spec"), ()),
+    ast.IfExp: (("test", "body", "orelse"), ()),
+    ast.List: ((), ("elts",)),
+    ast.Pass: ((), ()),
+    ast.Raise: (("exc", "cause"), ()),
+    ast.Return: (("value",), ()),
+    ast.Set: ((), ("elts",)),
+    ast.Slice: (("lower", "upper", "step"), ()),
+    ast.Tuple: ((), ("elts",)),
+    ast.UnaryOp: (("operand",), ()),
+    ast.While: (("test",), ("body", "orelse")),
 }
 _HANDLERS: dict[type[ast.AST], Callable[..., None]] = {
     getattr(ast, name.removeprefix("visit_")): getattr(_Walker, name)

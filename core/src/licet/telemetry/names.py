@@ -76,7 +76,7 @@ SPANS: dict[str, str] = {
     AUTHORIZE: "whether the run may go on",
     EXECUTE: "the code runs in the sandbox",
     f"{EXECUTE_TOOL} NAME": "one call of the tool NAME by running code; what the tool does is below it",
-    ACCESS: "a file access or a connection that a backend surfaced",
+    ACCESS: "a file access, a connection or a reading of the clock that a backend surfaced",
     COMMIT: "what the code wrote is about to be written to the host",
     RESULT: "output is digested and the result recorded",
     LOG_SPAN: "what the log says of itself; only in an export, since it belongs to no run",
@@ -188,8 +188,10 @@ CALL_OUTCOME = _attribute(
     "string",
     "`returned`, `raised`, `withheld`, `denied`, `timed_out`, `unknown` or `unknown tool`",
 )
-ACTION = _attribute("licet.access.action", "string", "`read`, `write` or `network`")
-TARGET = _attribute("licet.access.target", "string", "the path or HOST:PORT, at most 256 characters")
+ACTION = _attribute("licet.access.action", "string", "`read`, `write`, `network` or `clock`")
+TARGET = _attribute(
+    "licet.access.target", "string", "the path, HOST:PORT or what reads the clock, at most 256 characters"
+)
 ALLOWED = _attribute("licet.access.allowed", "boolean", "the answer")
 SERVER_ADDRESS = _attribute("server.address", "string", "host of a connection")
 SERVER_PORT = _attribute("server.port", "int", "its port")

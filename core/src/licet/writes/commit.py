@@ -90,7 +90,7 @@ def _carry_out(entry: JournalEntry, targets: Sequence[_Target], journal: Journal
         at("all in place")
         journal.write(entry.at("done"))
     except (OSError, NotCommitted) as problem:
-        _put_back(entry, journal, problem)
+        _put_back(entry, {target.parent: target.above for target in targets}, journal, problem)
         raise _refused(problem) if isinstance(problem, OSError) else problem from None
     at("journal done")
     try:
@@ -102,9 +102,9 @@ def _carry_out(entry: JournalEntry, targets: Sequence[_Target], journal: Journal
     at("journal removed")
 
 
-def _put_back(entry: JournalEntry, journal: Journal, problem: Exception) -> None:
+def _put_back(entry: JournalEntry, held: dict[str, int], journal: Journal, problem: Exception) -> None:
     try:
-        undo(entry)
+        undo(entry, held)
         journal.remove(entry)
     except OSError as second:  # the next start tries again
         raise NotCommitted(f"{problem}; and not all of it could be put back: {second}") from None

@@ -12,8 +12,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
@@ -75,32 +75,46 @@ def finish(entry: JournalEntry) -> None:
                 walking.sync(above)
 
 
-def undo(entry: JournalEntry) -> None:
-    """Put back what a commit has replaced, and remove what it has made.
+def undo(entry: JournalEntry, held: Mapping[str, int] | None = None) -> None:
+    """Put back what a commit has replaced, and remove what it has made: every piece that can be.
+
+    `held` has the directories of the steps by their paths, opened, where they are.
 
     Raises:
-        OSError: something of others stands there now, or it can't be done.
+        OSError: something of others stands at one of the places now, or it can't be done there.
     """
+    first: OSError | None = None
     for step in reversed(entry.steps):
-        with _parent_of(step) as above:
-            _undo(above, step)
-            walking.sync(above)
+        try:
+            with nullcontext(held[step.parent]) if held is not None else _parent_of(step) as above:
+                if entry.state == "preparing":
+                    remove_tree(above, step.draft)
+                else:
+                    _undo(above, step)
+                walking.sync(above)
+        except OSError as problem:
+            first = first or problem
+    if first is not None:
+        raise first
 
 
 def _undo(above: int, step: Step) -> None:
+    """Put one path in order, from wherever its step has come to.
+
+    Whatever lies beside our own piece stood in its place right before, even if it is not what the run found.
+    """
     here, beside = identity_at(above, step.name), identity_at(above, step.draft)
-    if step.had is not None and beside == step.had:
-        if here is None:
-            walking.move(above, step.draft, step.name)
-        elif here == step.has:
-            walking.exchange(above, step.draft, step.name)
+    if step.has is not None and here == step.has:
+        if beside is None:
+            walking.move(above, step.name, step.draft)
         else:
-            raise OSError(
-                errno.EEXIST, f"others put something there; what was there is `{step.draft}`", step.path
-            )
-    elif step.has is not None and here == step.has:
-        walking.move(above, step.name, step.draft)
-    if identity_at(above, step.draft) is not None:
+            walking.exchange(above, step.draft, step.name)
+    elif beside not in (None, step.has):
+        if here is not None:
+            why = f"others put something there; what was there before is `{step.draft}`, beside it"
+            raise OSError(errno.EEXIST, why, step.path)
+        walking.move(above, step.draft, step.name)
+    if step.has is not None and identity_at(above, step.draft) == step.has:
         remove_tree(above, step.draft)
 
 

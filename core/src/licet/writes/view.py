@@ -329,8 +329,15 @@ class FileView:
         self._ask("write" if own else "read", place, path)
 
     def _ask_all(self, operation: Operation, place: str, other: str | None = None) -> None:
+        """Ask for all that an operation takes, even after the first refusal, so that all of it is known."""
+        refusals = []
         for intent in intents_of(operation, place, other):
-            self._ask("write", intent.target or "", intent.target or "")
+            try:
+                self._ask("write", intent.target or "", intent.target or "")
+            except OSError as problem:
+                refusals.append(problem)
+        if refusals:
+            raise refusals[0]
 
     def _ask(self, action: Literal["read", "write"], place: str, path: str) -> None:
         """Ask for a path, once; what a link leads to is not told, but `path` as the code spelled it."""
