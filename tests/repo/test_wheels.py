@@ -18,7 +18,6 @@ DISTRIBUTIONS = {
     "licet_controlled_process",
     "licet_monty",
     "licet_policies",
-    "licet_secrets",
 }
 
 

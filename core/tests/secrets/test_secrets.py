@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import random
-import sys
 import uuid
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -16,11 +14,9 @@ from licet import values
 from licet.backend import GuestError, Outcome, Termination
 from licet.output import BoundedSink
 from licet.scrubbing import Clean, Finding, Leavings, Secret, clean, scrub
-from licet_secrets import detector
-from licet_secrets.plugin import as_read, licet_scrub
-
-sys.path.insert(0, str(Path(__file__).parent))
-from conftest import KEYS
+from licet.secrets import detector
+from licet.secrets.plugin import as_read, licet_scrub
+from made_keys import KEYS
 
 
 def scrubbed(text: str) -> str:
