@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import dataclasses
+import re
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from licet import Runtime, Tool, tool
+from licet import Runtime, Tool, pyfly, tool
 from licet.errors import InvalidRequest, LaunchFailed
 from licet.pyfly import (
     Capability,
@@ -479,3 +482,39 @@ def test_what_can_not_be_asked_is_an_execution_error() -> None:
             assert isinstance(raised.value, InvalidRequest)
 
     run(main)
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "migrate-from-pyfly.md"
+
+
+def test_the_page_on_migration_shows_what_happens(own_directories: Path) -> None:
+    text = PAGE.read_text("utf-8")
+    for name, content in re.findall(r"```yaml\n# (\S+)\n(.*?)```", text, re.DOTALL):
+        (own_directories / name).write_text(content, "utf-8")
+        assert Runtime(name).stack.root.file.endswith(name)
+    blocks = [
+        block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "# before" not in block
+    ]
+    names: dict[str, Any] = {}
+
+    async def main() -> None:
+        for block in blocks:
+            code = compile(block, PAGE.name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+            made = eval(code, names)
+            if made is not None:
+                await made
+        await names["environment"].runtime.aclose()
+
+    run(main)
+    assert len(blocks) == 6
+
+
+@pytest.mark.parametrize("made", [ExecutionLimits, ExecutionResult, SafetyPolicy])
+def test_every_field_is_on_the_page(made: Any) -> None:
+    text = PAGE.read_text("utf-8")
+    assert [one.name for one in dataclasses.fields(made) if f"`{one.name}" not in text] == []
+
+
+def test_every_name_is_on_the_page() -> None:
+    text = PAGE.read_text("utf-8")
+    assert [name for name in pyfly.__all__ if f"`{name}" not in text] == []
