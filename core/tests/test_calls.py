@@ -212,6 +212,43 @@ def test_whatever_a_tool_raises_is_an_answer(
     asyncio.run(calls())
 
 
+class _Exits:
+    """Ends the process of whoever looks at it."""
+
+    def __repr__(self) -> str:
+        raise SystemExit(4)
+
+
+class _ExitsWhenTold(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(5)
+
+
+@pytest.mark.parametrize(
+    ("tool", "told", "outcome"),
+    [
+        (_raises(_ExitsWhenTold()), ("_ExitsWhenTold", "its message can't be shown"), "raised"),
+        (
+            _Exits,
+            (
+                "ValueError",
+                "f() returned what can't cross: `value` is a `_Exits`, which can't cross into "
+                "the sandbox; pass plain data instead",
+            ),
+            "withheld",
+        ),
+    ],
+)
+def test_what_a_tool_leaves_behind_is_told_without_running_it(
+    open_stack: PolicyStack, tool: Callable[[], Any], told: tuple[str, str], outcome: str
+) -> None:
+    async def calls() -> None:
+        inside = Inside(open_stack, {"f": lambda: tool()})
+        assert (said(await inside.call("f")), inside.outcomes) == (told, [outcome])
+
+    asyncio.run(calls())
+
+
 def test_an_iterator_that_is_spent_is_an_answer_too(open_stack: PolicyStack) -> None:
     async def later() -> Any:
         return next(iter(()))
