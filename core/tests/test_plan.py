@@ -12,7 +12,7 @@ from licet import plan as plans
 from licet.contract import Enforcement, Level, SandboxEnforcementContract
 from licet.errors import PlanNotSealed
 from licet.plan import ExecutionPlan, Opened, Resumption, check, seal
-from licet.request import Limits
+from licet.request import Limits, Mount
 
 
 def plan(**fields: Any) -> ExecutionPlan:
@@ -64,6 +64,7 @@ ALTERATIONS: dict[str, Any] = {
     "plan_digest": "sha256:2",
     "policy_class": "sha256:3",
     "tenant": "other",
+    "files": (Mount("/a", "/b"),),
     "clock": "frozen",
     "resumption": Resumption(b"x"),
 }
