@@ -73,6 +73,10 @@ def _depth(roots: Iterable[str], path: str) -> int:
     return max((len(root) for root in roots if paths.contains(root, path)), default=0)
 
 
+MOST_SUSPENSION = 64 << 20
+"""How many bytes a backend may write a waiting run down as; a run that takes more can't be suspended."""
+
+
 @dataclass(frozen=True, slots=True)
 class Resumption:
     """A suspended run to go on with: what its backend wrote down, and the answer that it waits for.
