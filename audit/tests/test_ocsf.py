@@ -114,6 +114,9 @@ def test_a_run_whose_end_nobody_knows_is_no_success() -> None:
     [
         ("allow", "returned", 1, 1),
         ("allow", "raised", 1, 2),
+        ("allow", "withheld", 1, 2),
+        ("allow", "timed_out", 1, 0),
+        ("allow", "unknown", 1, 0),
         ("deny", "denied", 2, 2),
         ("ask", "denied", 2, 2),
     ],

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
-from licet import Tool
+from licet import Tool, bodies
 from licet.backend import Reply, Termination, ToolCall
 from licet.contract import SandboxEnforcementContract
 from licet.errors import AuditUnavailable
@@ -18,6 +18,7 @@ from licet.plan import ExecutionPlan, Opened
 from licet.policy import PolicyStack
 from licet.prepare import prepare
 from licet.request import ExecutionRequest, Limits, Subject
+from licet.scrubbing import Finding, Scrubbed
 from licet.tooling import tool
 from licet.trail import Trail
 
@@ -53,7 +54,7 @@ class Inside:
         stack: PolicyStack,
         tools: Any,
         at: datetime | None = None,
-        scrub: Callable[[Any], Any] | None = None,
+        scrub: Callable[[str], Scrubbed] = Scrubbed,
         **limits: Any,
     ) -> None:
         self.trail = Written()
@@ -81,7 +82,7 @@ class Inside:
             plan_digest="P",
             policy_class="c",
         )
-        self.host = RunHost(plan, prepared, cast("Trail", self.trail), lambda n, c: n, None, None, scrub)
+        self.host = RunHost(plan, prepared, cast("Trail", self.trail), lambda n, c: n, scrub=scrub)
 
     async def call(self, name: str, *args: Any, **kwargs: Any) -> Reply:
         return await self.host.call(ToolCall(name, args, kwargs, 7))
@@ -233,15 +234,20 @@ def test_a_tool_that_is_no_coroutine_and_gives_one_is_awaited(open_stack: Policy
     asyncio.run(calls())
 
 
-def test_secrets_are_taken_out_of_results_and_messages(open_stack: PolicyStack) -> None:
-    def scrub(value: Any) -> Any:
-        return value.replace("hunter2", "***") if isinstance(value, str) else value
+def test_secrets_are_taken_out_of_messages_and_recorded_by_kind(open_stack: PolicyStack) -> None:
+    def scrub(text: str) -> Scrubbed:
+        found = (Finding("error", "password", 1),) if "hunter2" in text else ()
+        return Scrubbed(text.replace("hunter2", "***"), found)
 
     async def calls() -> None:
-        tools = {"f": lambda: "is hunter2", "g": _raises(ValueError("not hunter2"))}
+        tools = {"f": _raises(ValueError("not hunter2")), "g": lambda: "is hunter2"}
         inside = Inside(open_stack, tools, scrub=scrub)
-        assert said(await inside.call("f")) == "is ***"
-        assert said(await inside.call("g")) == ("ValueError", "not ***")
+        assert said(await inside.call("f")) == ("ValueError", "not ***")
+        assert said(await inside.call("g")) == "is hunter2"  # what a tool returns, it returns on purpose
+        assert [body.get("scrubbed") for body in inside.ends] == [
+            [bodies.finding(scrub("hunter2").findings[0])],
+            None,
+        ]
 
     asyncio.run(calls())
 
@@ -425,11 +431,12 @@ def test_what_denies_an_act_denies_the_tool_that_does_it(
     async def calls() -> None:
         inside = Inside(stack_of(f"allow: [tool *]\n{policy}"), [tool(touches=touches)(act)])
         told = said(await inside.call("act"))
+        shown = touches.replace("/srv/", "…/")
         who = "the rule `r` (root:3)" if policy.startswith("rules") else "root:3"
         assert told == {
             "allow": "done",
             "ask": ("PermissionError", "it needs an approval, and nobody can give one"),
-            "deny": ("PermissionError", f"`{touches}` is denied: the tool touches it, and {who} denies it"),
+            "deny": ("PermissionError", f"`{shown}` is denied: the tool touches it, and {who} denies it"),
         }[effect]  # fmt: skip
         [body] = inside.begins
         assert (body["touches"], body["effect"], body["verdict"]["effect"]) == ([touches], effect, "allow")

@@ -226,7 +226,8 @@ class ToolCalls:
         if decision.ends_run:
             return _Answer(self._fatal(Termination.policy_denied, why_denied(decision)), "denied")
         if decision.effect != "allow":
-            return _Answer(_error("PermissionError", why_denied(decision)), "denied")
+            why = messages.without_places(why_denied(decision))  # policies lie somewhere, too
+            return _Answer(_error("PermissionError", why), "denied")
         if tool is None:
             return _Answer(_error("NameError", f"name '{call.name}' is not defined"), "unknown tool")
         return None

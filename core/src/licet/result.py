@@ -63,8 +63,8 @@ CallOutcome = Literal[
 """How a tool call ends; `withheld` is one that returned what can't enter the sandbox, `differs` one of a run
 that repeats another, and made another call there."""
 
-UNCERTAIN: frozenset[object] = frozenset({"timed_out", "unknown"})
-"""Outcomes of calls that may or may not have had their effect, or a part of it."""
+UNCERTAIN: tuple[object, ...] = ("timed_out", "unknown")
+"""Outcomes of calls that may have had their effect; not hashed, since a record may hold a list there."""
 
 
 @dataclass(frozen=True, slots=True)

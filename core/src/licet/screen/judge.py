@@ -10,18 +10,17 @@ Rules this module keeps:
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from collections import defaultdict
 from functools import cached_property
 
 from licet.screen.exemptions import CHECKS, leads_out, readable, storable
 from licet.screen.facts import Facts, Scope
+from licet.screen.fields import judge_fields
 from licet.screen.findings import Findings
 from licet.screen.modules import RULES
 from licet.screen.names import (
     DOORS,
-    FORMATTERS,
     INERT,
     INERT_FIRST,
     INTERNAL,
@@ -35,11 +34,6 @@ from licet.screen.stdlib import MEMBERS_NAMED_LIKE_MODULES, SUBMODULES
 from licet.screen.targets import wishes
 
 _JUDGED_BUILTINS = frozenset(path.partition(".")[2] for path in RULES if path.startswith("builtins."))
-_FIELD = re.compile(r"\{[^{}]*[.\[][^{}]*")
-_FIELD_NAMES = re.compile(r"\.\s*(\w+)|\[\s*(\w+)\s*\]")
-_FIELD_FILLED = re.compile(r"\{[\w.\[\]]*[.\[]_*%")
-_FIELD_CUT = re.compile(r"\{(?:\w*\.|\w+\[)_*\Z")
-_FIELD_OPEN = re.compile(r"\{(?:\w*\.|\w+\[)[\w.\[\]]*\Z")
 _JUDGED_CALLS = frozenset({"getattr", "setattr", "delattr", "type"})
 _SUSPECT = INTERNAL | DOORS
 _FUTURE = "__future__"
@@ -346,61 +340,7 @@ class _Judgement:
         for name, line in self.facts.fields:
             if "match_statement" in self.facts.features and not readable(name):
                 self.findings.refuse("internal_attribute", line, f"field `{name[:80]}`")
-        if any("{" in text for text, _ in self.facts.strings) and self._formats():
-            self._format_fields()
-
-    def _formats(self) -> bool:
-        """Whether a method that formats by the text of fields is in sight."""
-        return (
-            any(node.attr in FORMATTERS for node in self.facts.attributes)
-            or any(name in FORMATTERS for name, _ in self.facts.pattern_names)
-            or any(text in FORMATTERS for text, _ in self.facts.strings)
-            or ("logging" in self.roots and any(text == "{" for text, _ in self.facts.strings))
-        )
-
-    def _format_fields(self) -> None:
-        for text, node in self.facts.strings:
-            self._fields(text, node, cut=_FIELD_CUT)
-        inner = {node.left for node in self.facts.joined if isinstance(node, ast.BinOp)}
-        for joined in self.facts.joined:
-            if joined not in inner:
-                self._joined_fields(joined)
-
-    def _joined_fields(self, joined: ast.expr) -> None:
-        """Judge what shows of a text that is put together; a part that doesn't show may hold anything."""
-        text = ""
-        for part in _terms(joined):
-            piece, complete = self.known.beginning(part)
-            text += piece
-            if not complete:
-                self._fields(text, joined, cut=_FIELD_OPEN)
-                text = ""
-        self._fields(text, joined, cut=None)
-
-    def _fields(self, text: str, node: ast.expr, *, cut: re.Pattern[str] | None) -> None:
-        """Judge the fields of a format string; one that is `cut` short gets a name that doesn't show."""
-        if "{" not in text:
-            return
-        for field in _FIELD.finditer(text):
-            for attribute, key in _FIELD_NAMES.findall(field[0]):
-                if (
-                    (attribute and not readable(attribute))
-                    or key in INTERNAL_KEYS
-                    or leads_out(attribute, self.facts)
-                ):
-                    self.findings.refuse("format_field", node.lineno, f"field `{field[0][:60]}}}`")
-        unseen = _FIELD_FILLED.search(text) or (cut and cut.search(text))
-        if unseen:
-            self.findings.refuse("format_field", node.lineno, f"field `{unseen[0][:60]}`, filled in later")
-
-
-def _terms(node: ast.expr) -> list[ast.expr]:
-    """What is added up, from left to right; an f-string is one term."""
-    found: list[ast.expr] = []
-    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        found.append(node.right)
-        node = node.left
-    return [node, *reversed(found)]
+        judge_fields(self.facts, self.known, self.findings, logs="logging" in self.roots)
 
 
 def _rooted(node: ast.expr) -> str:
