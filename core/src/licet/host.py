@@ -47,8 +47,8 @@ class RunHost:
     """The host of one run; `surroundings` are what its code sees of the world.
 
     `recall` answers its calls in place of its tools, which are not called then.
-    `scrub` takes secrets out of what tools raise. `waits` says which calls wait for an approval. `past` is the
-    `state` of the host that a suspended run had before.
+    `scrub` takes secrets out of what tools raise. `waits` says which calls wait for an approval. `past` is
+    the `state` of the host that a suspended run had before.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class RunHost:
         self._guard = threading.Lock()
 
     def state(self) -> dict[str, Any]:
-        """All that it has counted and heard, as plain data; what was read of the clock is in the trail then."""
+        """All that it has counted and heard, as plain data; the trail has all readings by then."""
         self._note_readings()
         stdout, stderr = self._stdout.state(), self._stderr.state()
         with self._guard:

@@ -96,8 +96,8 @@ class ExecutionPlan:
     `files` are files of the host that the code sees at other paths; each of them is opened to be read.
     `policy_class` and `tenant` say which runs may share a warm worker: two plans may do so only if both
     are equal. `limits` states every limit in force; a limit that is None was asked for by nobody. Under a
-    `frozen` clock time stands still, and a sleep is over at once. `resumption` is set if the run goes on where
-    it was suspended.
+    `frozen` clock time stands still, and a sleep is over at once. `resumption` is set if the run goes on
+    where it was suspended.
     """
 
     run_id: str
