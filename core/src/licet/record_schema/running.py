@@ -23,8 +23,6 @@ class Execution(Part):
     claimed: Levels
     """What it claims to hold, by control."""
     opened: Opened
-    awaitable: list[str] | None = None
-    """The tools that the code may await."""
     governs: list[Literal["clock", "random"]] | None = None
     """Of what the code sees of the world, all that it gets from licet alone."""
 
