@@ -22,7 +22,7 @@ from typing import Any
 from licet import values
 from licet.errors import SuspensionVoid
 
-from licet_monty.bounds import Bounds
+from licet_monty.bounds import SHORTEST_S, Bounds
 from licet_monty.prelude import HEAD
 
 _MAGIC = b"licet monty 1\n"
@@ -66,8 +66,8 @@ class Past:
         """What is left of `bounds`; Monty's own clock goes on by itself."""
         return replace(
             bounds,
-            wall=bounds.wall - self.wall,
-            cpu=None if bounds.cpu is None else bounds.cpu - self.cpu,
+            wall=max(bounds.wall - self.wall, SHORTEST_S),
+            cpu=None if bounds.cpu is None else max(bounds.cpu - self.cpu, SHORTEST_S),
             memory=min(bounds.memory, self.memory),
             suspensions=max(min(bounds.suspensions, self.suspensions), 1),
         )
