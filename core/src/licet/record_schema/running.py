@@ -169,7 +169,7 @@ class Result(Part):
     unknown: list[str]
     """Required controls of which nothing was seen in this run."""
     scrubbers: list[str] = Field(default_factory=list)
-    """The plugins that looked for secrets in what the run left; empty where there was none."""
+    """The plugins that looked for secrets in what the run left, with what each had to do without."""
     scrubbed: list[Scrubbed] = Field(default_factory=list)
     """What was taken out before anything of it was shown, recorded or kept; never the secret itself."""
     tool_calls: int
