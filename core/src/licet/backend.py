@@ -159,12 +159,16 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a host function by running code, before it happens."""
+    """A call of a host function by running code, before it happens.
+
+    `refused` says why the arguments can't leave the sandbox; such a call is counted and recorded, not made.
+    """
 
     name: str
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     line: int | None = None
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

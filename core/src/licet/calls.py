@@ -4,7 +4,8 @@ Rules this module keeps:
 
 - nothing has an effect before its decision is durable; what ended, or is not known to have ended, is
   recorded, also when the run is cancelled while a tool works;
-- a call is counted whatever becomes of it; arguments, results and time are bounded for each;
+- a call is counted and recorded whatever becomes of it, also one whose arguments don't fit, which nobody
+  decides; arguments, results and time are bounded for each;
 - a plain refusal is raised in the code, which may go on; a fatal one ends the run: the limit of calls is
   spent, or a rule that came to apply while the code ran denies the run itself, or the call waits for an
   approval, which its record says before the run is suspended;
@@ -135,18 +136,22 @@ class ToolCalls:
             began_ns = time.monotonic_ns()
             decision = await self._decide(call, tool)
         except ValueError as problem:
-            return _error("TypeError", str(problem))
+            return await self._refused(sequence, name, str(problem))
         took_ns = time.monotonic_ns() - began_ns
         digest = of_call(self._digest, self._plan.plan_digest, sequence, name, arguments)
         body = {"sequence": sequence, "tool": name, "call_digest": digest, **bodies.call(decision, tool)}
         body |= {"argument_bytes": len(arguments), "took_ns": took_ns}
         self._before()
         self._trail.step("tool_call", body, phase="before", kept=keeping.of_call(self._prepared, arguments))
-        await self._trail.commit()
+        begun = _Begun(sequence, name, digest, decision.effect, time.monotonic())
+        try:
+            await self._trail.commit()
+        except asyncio.CancelledError:
+            self._note_end(begun, _Answer(Reply(), "refused"))  # durable with the end of the run
+            raise
         if self._has_to_wait(call, tool, decision):
             self.waiting = self.waiting or WaitingCall(sequence, name, digest, arguments, call.line)
             return self._fatal(Termination.approval_pending, f"the call of `{name}` waits for an approval")
-        begun = _Begun(sequence, name, digest, decision.effect, time.monotonic())
         with self._trail.inside(f"{telemetry.CALL} {sequence}"):
             if self._recall is not None:
                 answer = _Answer(*self._recall.answer(sequence, name, arguments, decision))
@@ -188,6 +193,8 @@ class ToolCalls:
         Raises:
             ValueError: they can't cross, or are too large; the message says so to the code.
         """
+        if call.refused is not None:
+            raise ValueError(call.refused)
         given = [list(call.args), dict(call.kwargs)]
         try:
             text = values.exactly(given)
@@ -231,6 +238,17 @@ class ToolCalls:
         if tool is None:
             return _Answer(_error("NameError", f"name '{call.name}' is not defined"), "unknown tool")
         return None
+
+    async def _refused(self, sequence: int, name: str, why: str) -> Reply:
+        """Record a call that nobody decided, since it can't be made, and say so to the code."""
+        if self._recall is not None:
+            self._recall.refused(sequence, name)
+        reply = _error("TypeError", why)
+        body = {"sequence": sequence, "tool": name, "outcome": "refused", "error": "TypeError"}
+        self._before()
+        self._trail.step("tool_call", body, phase="after", kept=keeping.of_reply(self._prepared, reply))
+        await self._trail.commit()
+        return reply
 
     def _fatal(self, termination: Termination, why: str) -> Reply:
         self.why_ended = self.why_ended or why
@@ -289,6 +307,10 @@ class ToolCalls:
         return _Answer(_error(kind, clean.text), "raised", findings=clean.findings)
 
     async def _ended(self, begun: _Begun, answer: _Answer) -> None:
+        self._note_end(begun, answer)
+        await self._trail.commit()
+
+    def _note_end(self, begun: _Begun, answer: _Answer) -> None:
         duration = time.monotonic() - begun.at
         self.made.append(
             ToolCallMade(begun.sequence, begun.name, begun.digest, begun.effect, answer.outcome, duration)
@@ -304,7 +326,6 @@ class ToolCalls:
         kept = keeping.of_reply(self._prepared, answer.reply) if told else ()
         self._before()
         self._trail.step("tool_call", body, phase="after", kept=kept)
-        await self._trail.commit()
 
 
 @dataclass(frozen=True, slots=True)

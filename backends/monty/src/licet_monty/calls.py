@@ -86,10 +86,7 @@ class Calls:
         name, line, arguments = texts
         if name not in self._opened:
             return self._refuse(snapshot, tools.undefined(name))
-        try:
-            call = tools.read_call(name, line, arguments)
-        except ValueError as why:
-            return self._refuse(snapshot, tools.refused(name, why))
+        call = tools.read_call(name, line, arguments)
         if snapshot.function_name == LATER_CALL:
             self._under_way[snapshot.call_id] = texts
             self._bridge.begin(snapshot.call_id, partial(self._host.call, call))

@@ -62,6 +62,7 @@ def past_of(records: Sequence[Record], content: Content) -> Past:
         random=random,
         readings=tuple(_readings(records)),
         calls=_calls(records, content),
+        refusals=_refusals(records, content),
     )
 
 
@@ -152,6 +153,20 @@ def _calls(records: Sequence[Record], content: Content) -> dict[int, PastCall]:
     return found
 
 
+def _refusals(records: Sequence[Record], content: Content) -> dict[int, Reply | None]:
+    """What the code was told of calls that it could not make, which have an end alone; None if not kept."""
+    calls = [record for record in records if record.entry.kind == "tool_call"]
+    begun = {one.entry.body.get("sequence") for one in calls if one.entry.phase == "before"}
+    found: dict[int, Reply | None] = {}
+    for end in calls:
+        sequence = end.entry.body.get("sequence")
+        if end.entry.body.get("outcome") == "refused" and sequence not in begun:
+            if type(sequence) is not int:
+                raise NotReplayable("its record can't be understood")
+            found[sequence] = _raised(end, content) if "error" in end.kept else None
+    return found
+
+
 def _outcome(end: Record) -> CallOutcome:
     said = end.entry.body.get("outcome")
     for outcome in get_args(CallOutcome):
@@ -171,7 +186,11 @@ def _reply(began: Record, end: Record, outcome: CallOutcome, content: Content) -
             return Reply(value=values.from_json(kept))
         except ValueError:
             raise NotReplayable(f"what is kept of call {number} can't be understood") from None
-    kind = bodies.text(end.entry.body, "error")
+    return _raised(end, content)
+
+
+def _raised(end: Record, content: Content) -> Reply:
+    number, kind = end.entry.body.get("sequence"), bodies.text(end.entry.body, "error")
     if kind is None:
         raise NotReplayable(f"what call {number} raised is not recorded: an older licet wrote it")
     message = _kept(end, "error", content, number) if "error" in end.kept else b""  # empty ones are not kept
