@@ -9,7 +9,6 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from licet import plan as plans
 from licet.contract import SandboxEnforcementContract
+from licet.deadlines import Deadlines, Overdue
 from licet.errors import BackendError
 from licet.output import bounded
 from licet.plan import ExecutionPlan
@@ -309,12 +309,17 @@ async def execute(backend: Backend, plan: ExecutionPlan, host: Host) -> Outcome:
     plans.check(plan)
     if backend.describe().name != plan.backend:
         raise BackendError(f"the plan is for `{plan.backend}`, not for `{backend.describe().name}`")
-    sandbox = await _within(QUEUE_S, plan.backend, "open", lambda: backend.open(plan, host))
+    deadlines = Deadlines(min(QUEUE_S, GRACE_S))
+    name = plan.backend
     try:
-        allowed = (plan.limits.wall_time or 0.0) + GRACE_S
-        outcome = await _within(allowed, plan.backend, "run", lambda: sandbox.run(plan, host))
+        sandbox = await _within(deadlines, QUEUE_S, name, "open", lambda: backend.open(plan, host))
+        try:
+            allowed = (plan.limits.wall_time or 0.0) + GRACE_S
+            outcome = await _within(deadlines, allowed, name, "run", lambda: sandbox.run(plan, host))
+        finally:
+            await _within(deadlines, GRACE_S, name, "close", sandbox.close)
     finally:
-        await _within(GRACE_S, plan.backend, "close", sandbox.close)
+        deadlines.close()
     return _checked(outcome, plan.backend)
 
 
@@ -358,17 +363,16 @@ _ENDINGS = frozenset(Termination) - {Termination.no_backend, Termination.unknown
 """How a run can end once a backend has it; a denial ends one by a fatal reply of the host."""
 
 
-async def _within(seconds: float, name: str, step: str, call: Callable[[], Awaitable[T]]) -> T:
+async def _within(
+    deadlines: Deadlines, seconds: float, name: str, step: str, call: Callable[[], Awaitable[T]]
+) -> T:
     """Cancel a call of a backend that takes too long; one that obeys can't hold its caller for ever.
 
     Nor may one end the process: a backend that exits has failed. A Ctrl-C of the user is passed on.
     """
     try:
-        async with asyncio.timeout(seconds) as bound:
-            return await call()
-    except TimeoutError:
-        if not bound.expired():
-            raise
+        return await deadlines.within(seconds, call())
+    except Overdue:
         raise BackendError(f"`{name}` did not finish `{step}` within {seconds:.0f} s") from None
     except (SystemExit, KeyboardInterrupt) as problem:
         if isinstance(problem, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
