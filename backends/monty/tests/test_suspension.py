@@ -11,10 +11,12 @@ from typing import Any
 import pydantic_monty
 import pytest
 from licet import plan as plans
-from licet.backend import Access, Outcome, Reply, Termination, ToolCall, execute
+from licet.backend import Access, Host, Outcome, Reply, Termination, ToolCall, execute
 from licet.errors import BackendError, SuspensionVoid
-from licet.plan import Opened, Resumption
+from licet.plan import ExecutionPlan, Opened, Resumption
 from licet.request import Limits
+from licet.testing import Bench
+from licet.testing.suspension import Suspension
 from licet_monty import dialogue, suspension
 from licet_monty.backend import MontyBackend
 from licet_monty.prelude import FEED, HEAD, NOW_CALL
@@ -359,3 +361,64 @@ def test_code_of_a_later_run_can_not_stand_where_the_prelude_stands(story: Any) 
     assert second.error is not None
     assert second.error.message == f"name '{NOW_CALL}' is not defined"
     assert [call.name for call in one.host.calls] == ["refund"]
+
+
+# -- the kit sees what is wrong
+
+
+class Twin(MontyBackend):
+    """Monty, each of whose runs is changed in one way."""
+
+    def __init__(self, change: str) -> None:
+        super().__init__(workers=1)
+        self.change = change
+
+    async def open(self, plan: ExecutionPlan, host: Host) -> Any:
+        return TwinSandbox(await super().open(plan, host), self.change)
+
+
+class TwinSandbox:
+    """One sandbox of it."""
+
+    def __init__(self, inner: Any, change: str) -> None:
+        self.inner, self.change, self.close = inner, change, inner.close
+
+    async def run(self, plan: ExecutionPlan, host: Host) -> Outcome:
+        if plan.resumption is not None and self.change == "begins anew":
+            plan = replace(plan, resumption=None)
+        if plan.resumption is not None and self.change == "forgets what was spent":
+            past, dump = suspension.read(plan.resumption.suspension)
+            written = suspension.write(replace(past, wall=0.0), dump)
+            plan = replace(plan, resumption=replace(plan.resumption, suspension=written))
+        if self.change == "draws again" and plan.resumption is not None:
+            host.random_bytes(32)
+            plan = replace(plan, code=f"import random\nrandom.seed()\n{plan.code}", resumption=None)
+        try:
+            outcome: Outcome = await self.inner.run(plan, host)
+        except SuspensionVoid:
+            if self.change != "believes anything":
+                raise
+            return Outcome(Termination.exited, exit_code=0)
+        return replace(outcome, suspension=None) if self.change == "keeps nothing" else outcome
+
+
+@pytest.mark.parametrize(
+    ("change", "test"),
+    [
+        ("keeps nothing", "test_a_run_that_waits_leaves_the_backend_sound"),
+        ("begins anew", "test_a_run_can_wait_again_and_again"),
+        ("begins anew", "test_a_denial_is_raised_where_the_call_stands"),
+        ("draws again", "test_randomness_goes_on"),
+        ("forgets what was spent", "test_what_was_spent_of_the_time_is_spent"),
+        ("believes anything", "test_what_it_did_not_write_down_is_void"),
+    ],
+)
+def test_the_kit_finds_a_twin_by_its_fault(change: str, test: str, tmp_path: Path) -> None:
+    run = getattr(Suspension(), test)
+    bench = Bench(Twin("nothing"), tmp_path)
+    run(bench)
+    twin = Bench(Twin(change), tmp_path)
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        run(twin)
+    asyncio.run(bench.backend.close())
+    asyncio.run(twin.backend.close())
