@@ -169,7 +169,7 @@ class ToolCalls:
             AuditUnavailable: its outcome could not be recorded.
             ValueError: no call waits, or its tool is not passed any more.
         """
-        waiting, self.waiting = self.waiting, None
+        waiting, self.waiting, self.why_ended = self.waiting, None, None
         tool = self._prepared.request.tools.get(waiting.name) if waiting else None
         if waiting is None or tool is None:
             raise ValueError("no call waits" if waiting is None else f"there is no tool `{waiting.name}`")
