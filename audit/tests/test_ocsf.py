@@ -132,6 +132,12 @@ def test_a_call_has_the_decision_on_it(effect: str, outcome: str, disposition: i
     assert found["api"]["operation"] == "pay"
 
 
+def test_a_call_that_could_not_be_made_is_one_event() -> None:
+    [found] = events(step("tool_call", "after", sequence=1, tool="pay", outcome="refused"))
+    assert shape([found]) == [(600399, 2, 2)]
+    assert found["authorizations"][0]["decision"] == "refused"
+
+
 def test_only_a_refuted_claim_is_a_finding() -> None:
     results = [
         {"attack": "network_deny/a", "outcome": "leaked", "claimed": True},

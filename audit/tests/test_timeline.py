@@ -92,6 +92,12 @@ def test_an_outcome_that_nobody_knows_is_no_good_news(outcome: str) -> None:
     assert find(found, "  touches")[2:] == ("shell", "faint")
 
 
+def test_a_call_that_could_not_be_made_is_told() -> None:
+    after = {"tool": "refund", "sequence": 1, "outcome": "refused", "error": "TypeError"}
+    found = told(record(0, "tool_call", "after", after))
+    assert find(found, "tool")[2:] == ("refund (call 1) refused: its arguments don't fit", "warn")
+
+
 def test_a_run_without_a_result_says_so_and_one_with_tells_how_long_it_took() -> None:
     start = record(0, "execution", "before", {"backend": "b", "isolation": "process"}, ms=10)
     assert find(told(start), "unfinished")[3] == "warn"
