@@ -365,6 +365,24 @@ def test_a_policy_of_the_caller_refuses_before_the_environment(
     run(main)
 
 
+def test_nobody_skips_the_screen_for_one_call() -> None:
+    with pytest.raises(TypeError, match="skip_safety"):
+        SecureScriptRunner(Recorder()).execute("eval('1')", skip_safety=True)  # type: ignore[call-arg]
+
+
+def test_a_policy_that_only_reports_lets_the_sandbox_refuse(own_directories: Path, log: MemoryLog) -> None:
+    (own_directories / "licet.yaml").write_text("licet: 1\nextends: licet:compute\nscreen: {mode: report}\n")
+
+    async def main() -> None:
+        with Runtime("licet.yaml", log=log) as runtime:
+            runner = SecureScriptRunner(MontyEnvironment(runtime=runtime))
+            opened = await runner.execute("open('x')")
+            assert (opened.error_type, opened.termination) == ("CodeSafetyError", "policy_denied")
+            assert (await runner.execute("locals()")).termination != "policy_denied"
+
+    run(main)
+
+
 def test_dunder_access_has_no_switch() -> None:
     with pytest.raises(ValueError, match="deny_dunder_access"):
         SafetyPolicy(deny_dunder_access=False)

@@ -63,6 +63,9 @@ class MontyEnvironment:
         SandboxUnavailableError: no sandbox can be used here.
     """
 
+    screens = True
+    """A run refuses by itself, and records, what licet's screen finds in the code."""
+
     def __init__(
         self, *, default_limits: ExecutionLimits | None = None, runtime: Runtime | None = None
     ) -> None:
@@ -71,9 +74,6 @@ class MontyEnvironment:
         self.runtime = runtime or Runtime(DEFAULT_POLICY)
         if all(offer.descriptor.unavailable is not None for offer in self.runtime.offers()):
             raise LaunchFailed("no sandbox can be used here", advice="`licet doctor` says what is missing")
-
-    screens = True
-    """A run refuses by itself, and records, what licet's screen finds in the code."""
 
     @property
     def capabilities(self) -> frozenset[Capability]:

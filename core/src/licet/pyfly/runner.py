@@ -9,6 +9,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -53,7 +54,7 @@ class SecureScriptRunner:
         Raises:
             ExecutionError: an input, a function or its name can't be used.
         """
-        report = analyze_code(code, self._policy)
+        report = await asyncio.to_thread(analyze_code, code, self._policy)  # it may be long
         refusing = report.denied if getattr(self._environment, "screens", False) else report.violations
         if refusing:
             result = ExecutionResult(
