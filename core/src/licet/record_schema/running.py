@@ -69,10 +69,10 @@ class CallAfter(Part):
     """That of the call before, if it was decided."""
     tool: str
     outcome: str
-    """`returned`, `raised`, `denied` or `unknown tool`; `refused` if it was not made, since its arguments don't
-    fit (then it was not decided, and there is no record before this one) or the run ended first; `withheld` if
-    it returned what can't enter the sandbox; `timed_out` if it was stopped at its own time limit, `unknown` if nobody waited for its end: both
-    may have had an effect."""
+    """`returned`, `raised`, `denied` or `unknown tool`; `refused` if it was not made, since its arguments
+    don't fit (then it was not decided, and there is no record before this one) or the run ended first;
+    `withheld` if it returned what can't enter the sandbox; `timed_out` if it was stopped at its own time
+    limit, `unknown` if nobody waited for its end: both may have had an effect."""
     result_bytes: int | None = None
     """Of what it returned, in wire form."""
     scrubbed: list[Scrubbed] = Field(default_factory=list)
