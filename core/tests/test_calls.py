@@ -32,12 +32,14 @@ class Written:
         self.steps: list[tuple[str | None, dict[str, Any]]] = []
         self.kept: list[Any] = []
         self.fails_at: int | None = None
+        self.heard: Callable[[], object] = lambda: None
 
     def step(self, kind: str, body: Any, phase: str | None = None, kept: tuple[Any, ...] = ()) -> None:
         self.steps.append((phase, dict(body)))
         self.kept += kept
 
     async def commit(self) -> None:
+        self.heard()
         await asyncio.sleep(0)
         if self.fails_at is not None and len(self.steps) >= self.fails_at:
             raise AuditUnavailable("the disk is full")
@@ -212,9 +214,7 @@ def test_a_run_that_ends_before_a_call_is_durable_did_not_make_it(open_stack: Po
     async def calls() -> None:
         inside = Inside(open_stack, {"f": lambda: performed.append(1)})
         call = asyncio.ensure_future(inside.call("f"))
-        while not inside.begins:
-            await asyncio.sleep(0)
-        call.cancel()
+        inside.trail.heard = call.cancel
         with pytest.raises(asyncio.CancelledError):
             await call
         assert (performed, inside.outcomes) == ([], ["refused"])

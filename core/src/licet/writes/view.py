@@ -373,9 +373,6 @@ class FileView:
         except ValueError as problem:
             raise refusal(errno.ELOOP, path, str(problem)) from None
 
-    def _is_changed(self, place: str) -> bool:
-        return self._overlay.at(place) is not None or self._overlay.above(place) is not None
-
     def _keep(self, place: str, path: str) -> None:
         """Take a file into the storage as the run sees it."""
         there = self._sight.check_file(place, path) is not None
