@@ -248,6 +248,18 @@ for given in (("x" * 20,), (), ("y",)):
     assert list(place.past(first).refusals) == [1, 2]
 
 
+def test_a_call_is_due_when_the_one_before_it_is_over_or_will_not_be_made(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = place.run("find('a')\nfind('b')\nprint('end')", tools=counting())
+    past = place.past(first)
+    assert [call.before for call in past.calls.values()] == [None, 1]
+    turned = _with_call(_with_call(past, 1, before=2), 2, before=None)
+    monkeypatch.setattr("licet.rerun._PATIENCE_S", 0.01)
+    found = place.differences(first, place.again(first, past=turned))
+    assert found == ["course: call 1: it ended after call 2 then, and that is not over"]
+
+
 TAMPERED: list[tuple[str, Callable[[Past], Past], list[str]]] = [
     (
         "result",

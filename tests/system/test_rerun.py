@@ -1,10 +1,13 @@
 """`licet audit rerun` as users type it: the same, another, denied now, impossible."""
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 from cli import Ran, licet
+from licet import Runtime
+from licet.result import ExecutionResult
 
 KEPT = "licet: 1\nextends: licet:compute\naudit: {content: kept}\n"
 CODE = """\
@@ -136,3 +139,34 @@ def test_a_run_that_failed_fails_again(place: Path) -> None:
 def test_no_such_run(place: Path, run: str) -> None:
     ran("--input", "x=3")
     assert rerun(run).code == 2
+
+
+def test_calls_side_by_side_end_in_the_order_in_which_they_ended(place: Path) -> None:
+    (place / "p.yaml").write_text(KEPT + "allow: [tool double]\n")
+    last_first = [asyncio.Event() for _ in range(4)]
+
+    async def double(n: int) -> int:
+        """The first four end from the last to the first."""
+        if n < 3:
+            await last_first[n + 1].wait()
+        if n < 4:
+            last_first[n].set()
+        return 2 * n
+
+    code = """
+import asyncio
+ends = []
+async def work(n):
+    ends.append(await double(n))
+    return await double(100 + len(ends))
+print(await asyncio.gather(*[work(n) for n in range(4)]), ends)
+"""
+
+    async def first() -> ExecutionResult:
+        async with Runtime("p.yaml") as runtime:
+            return await runtime.run(code, tools={"double": double})
+
+    result = asyncio.run(first())
+    assert result.stdout == "[208, 206, 204, 202] [6, 4, 2, 0]\n"
+    again = rerun(result.run_id)
+    assert (again.code, again.err) == (0, "")

@@ -144,8 +144,11 @@ class ToolCalls:
         self._before()
         self._trail.step("tool_call", body, phase="before", kept=keeping.of_call(self._prepared, arguments))
         begun = _Begun(sequence, name, digest, decision.effect, time.monotonic())
+        recalled: tuple[Reply, CallOutcome] | None = None
         try:
             await self._trail.commit()
+            if self._recall is not None:
+                recalled = await self._recall.answer(sequence, name, arguments, decision)
         except asyncio.CancelledError:
             self._note_end(begun, _Answer(Reply(), "refused"))  # durable with the end of the run
             raise
@@ -153,8 +156,8 @@ class ToolCalls:
             self.waiting = self.waiting or WaitingCall(sequence, name, digest, arguments, call.line)
             return self._fatal(Termination.approval_pending, f"the call of `{name}` waits for an approval")
         with self._trail.inside(f"{telemetry.CALL} {sequence}"):
-            if self._recall is not None:
-                answer = _Answer(*self._recall.answer(sequence, name, arguments, decision))
+            if recalled is not None:
+                answer = _Answer(*recalled)
             else:
                 answer = self._refusal(call, tool, decision) or await self._perform(begun, call, tool)
         await self._ended(begun, answer)

@@ -6,12 +6,15 @@ Rules this module keeps:
 - nothing is opened by which code could change anything outside: an effect is not repeated;
 - a call is the recorded one if its number, its tool and its arguments are, and the decision on it; the first
   that is not ends the run, and says what differs;
+- calls that run side by side end in the order in which they ended then, since code may go by it;
 - a clock that is read in another way than the record says does not end the run, since nothing waits for a
   clock: it is noted, and shows the last time that it showed.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,13 +35,17 @@ from licet.surroundings import ByteStream, Clock, Randomness, RunSurroundings, S
 
 @dataclass(frozen=True, slots=True)
 class PastCall:
-    """One recorded call of a tool: what it was answered, and in which words its record says so."""
+    """One recorded call of a tool: what it was answered, and in which words its record says so.
+
+    `before` is the number of the call that ended right before this one; None if none did.
+    """
 
     tool: str
     digest: str
     effect: Effect
     outcome: CallOutcome
     reply: Reply = field(repr=False)
+    before: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,10 +72,10 @@ class Past:
 class Recall(Protocol):
     """What answers the calls of a run in place of its tools."""
 
-    def answer(
+    async def answer(
         self, sequence: int, tool: str, arguments: str, decision: Decision
     ) -> tuple[Reply, CallOutcome]:
-        """The reply to a call, and its outcome; `arguments` are JSON."""
+        """The reply to a call, and its outcome, when it is due; `arguments` are JSON."""
         ...
 
     def refused(self, sequence: int, tool: str) -> None:
@@ -89,6 +96,7 @@ class Rerun:
         self.digests: Mapping[str, str] = {}
         self._stream = ByteStream(stream_key(digest, past.random, past.run_id, past.plan_digest))
         self._read = 0
+        self._over: dict[int, asyncio.Event] = {}
         self._guard = threading.Lock()
 
     def check(self, digests: FieldDigests) -> None:
@@ -136,7 +144,7 @@ class Rerun:
         """The same bytes as then, from where they came from."""
         return self._stream.take(count)
 
-    def answer(
+    async def answer(
         self, sequence: int, tool: str, arguments: str, decision: Decision
     ) -> tuple[Reply, CallOutcome]:
         """What the recorded call of this number was answered; ends the run if this is another call."""
@@ -147,6 +155,7 @@ class Rerun:
         ending = Termination.cancelled
         if past is not None and why is None:
             if past.effect == decision.effect:
+                await self._due(sequence, past)
                 return past.reply, past.outcome
             why = f"`{tool}` was {_DECIDED[past.effect]} then, and is {_DECIDED[decision.effect]} now"
             ending = ending if decision.effect == "allow" else Termination.policy_denied
@@ -165,6 +174,18 @@ class Rerun:
             self._note(f"the clock was read {self._read} times, and {len(self.past.readings)} times then")
         if calls < len(self.past.calls):
             self._note(f"{calls} calls of tools were made, and {len(self.past.calls)} then")
+
+    async def _due(self, sequence: int, past: PastCall) -> None:
+        """Wait for the call that ended right before this one then."""
+        if past.before is not None and not self._end_of(past.before).is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._end_of(past.before).wait(), _PATIENCE_S)
+            if not self._end_of(past.before).is_set():
+                self._note(f"call {sequence}: it ended after call {past.before} then, and that is not over")
+        self._end_of(sequence).set()
+
+    def _end_of(self, sequence: int) -> asyncio.Event:
+        return self._over.setdefault(sequence, asyncio.Event())
 
     def _difference(self, past: PastCall | None, sequence: int, tool: str, arguments: str) -> str | None:
         if past is None and sequence in self.past.refusals:
@@ -215,3 +236,4 @@ def surroundings(
 _CALLED = {"code": "code", "stdin": "standard input", "inputs": "inputs"}
 _DECIDED = {"allow": "allowed", "ask": "to be approved", "deny": "denied"}
 _MOST_DIFFERENCES = 100
+_PATIENCE_S = 10.0  # for a call that is due before another one, and may not be made at all this time

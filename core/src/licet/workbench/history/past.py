@@ -15,7 +15,7 @@ from typing import Any, NoReturn, cast, get_args
 from licet import values
 from licet.backend import GuestError, Reply
 from licet.policy.signatures import stand_in
-from licet.record import Record
+from licet.record import Phase, Record
 from licet.rerun import Past, PastCall
 from licet.result import CallOutcome
 from licet.workbench.history import bodies
@@ -133,12 +133,13 @@ def _readings(records: Iterable[Record]) -> Iterable[tuple[str, float]]:
 
 
 def _calls(records: Sequence[Record], content: Content) -> dict[int, PastCall]:
-    calls = [record for record in records if record.entry.kind == "tool_call"]
-    ends = {one.entry.body.get("sequence"): one for one in calls if one.entry.phase == "after"}
+    begins, ends = _numbered(records, "before"), _numbered(records, "after")
+    order = [number for number in ends if number in begins]
+    before = dict(zip(order[1:], order, strict=False))
     found: dict[int, PastCall] = {}
-    for began in (one for one in calls if one.entry.phase == "before"):
-        body, sequence = began.entry.body, began.entry.body.get("sequence")
-        if type(sequence) is not int or body.get("effect") not in ("allow", "ask", "deny"):
+    for sequence, began in begins.items():
+        body = began.entry.body
+        if body.get("effect") not in ("allow", "ask", "deny"):
             raise NotReplayable("its record can't be understood")
         if (end := ends.get(sequence)) is None:
             raise NotReplayable(f"what came of call {sequence}, of `{body.get('tool')}`, is not recorded")
@@ -149,21 +150,30 @@ def _calls(records: Sequence[Record], content: Content) -> dict[int, PastCall]:
             effect=body["effect"],
             outcome=outcome,
             reply=_reply(began, end, outcome, content),
+            before=before.get(sequence),
         )
     return found
 
 
 def _refusals(records: Sequence[Record], content: Content) -> dict[int, Reply | None]:
     """What the code was told of calls that it could not make, which have an end alone; None if not kept."""
-    calls = [record for record in records if record.entry.kind == "tool_call"]
-    begun = {one.entry.body.get("sequence") for one in calls if one.entry.phase == "before"}
-    found: dict[int, Reply | None] = {}
-    for end in calls:
-        sequence = end.entry.body.get("sequence")
-        if end.entry.body.get("outcome") == "refused" and sequence not in begun:
+    begins = _numbered(records, "before")
+    return {
+        sequence: _raised(end, content) if "error" in end.kept else None
+        for sequence, end in _numbered(records, "after").items()
+        if sequence not in begins
+    }
+
+
+def _numbered(records: Iterable[Record], phase: Phase) -> dict[int, Record]:
+    """The records of calls, by the numbers of these and in the order of the log."""
+    found: dict[int, Record] = {}
+    for record in records:
+        if record.entry.kind == "tool_call" and record.entry.phase == phase:
+            sequence = record.entry.body.get("sequence")
             if type(sequence) is not int:
                 raise NotReplayable("its record can't be understood")
-            found[sequence] = _raised(end, content) if "error" in end.kept else None
+            found[sequence] = record
     return found
 
 
