@@ -255,9 +255,11 @@ def test_licets_own_files_are_never_written_though_the_folder_above_is_allowed(t
         3,
         "belongs to licet itself",
     )
-    # a run that may write the folder, but hides the target, finds no sandbox that would not keep it out
-    hidden = f"n = {target!r}\nopen(n[:3] + n[3:], 'w').write('x')"
-    assert licet("run", "--policy", "policy.yaml", "-c", hidden).code == 5
+    # a run that may write the folder, but hides the target, is kept out by its sandbox
+    hidden = "n = {!r}\nopen(n[:3] + n[3:], 'w').write('x')"
+    ran = licet("run", "--policy", "policy.yaml", "-c", hidden.format(target))
+    assert (ran.code, "PermissionError" in ran.err) == (1, True)
+    assert licet("run", "--policy", "policy.yaml", "-c", hidden.format("mine")).code == 0
     assert Path("policy.yaml").read_text().startswith("licet: 1")
 
 
