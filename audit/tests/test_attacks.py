@@ -254,7 +254,7 @@ def everything(state: StateDirectory, append: Append, entry: Make) -> StateDirec
     return state
 
 
-PROVE_NOTHING = ("log.vkey", ".lock", "log.lock", "tree.lock", "id")
+PROVE_NOTHING = ("log.vkey", ".lock", "log.lock", "sync.lock", "tree.lock", "id")
 
 
 def mutate(data: bytes, random_: random.Random) -> bytes:

@@ -114,6 +114,9 @@ def test_a_run_whose_end_nobody_knows_is_no_success() -> None:
     [
         ("allow", "returned", 1, 1),
         ("allow", "raised", 1, 2),
+        ("allow", "withheld", 1, 2),
+        ("allow", "timed_out", 1, 0),
+        ("allow", "unknown", 1, 0),
         ("deny", "denied", 2, 2),
         ("ask", "denied", 2, 2),
     ],
@@ -127,6 +130,12 @@ def test_a_call_has_the_decision_on_it(effect: str, outcome: str, disposition: i
     assert shape([found]) == [(600399, disposition, status)]
     assert found["authorizations"][0]["decision"] == effect
     assert found["api"]["operation"] == "pay"
+
+
+def test_a_call_that_could_not_be_made_is_one_event() -> None:
+    [found] = events(step("tool_call", "after", sequence=1, tool="pay", outcome="refused"))
+    assert shape([found]) == [(600399, 2, 2)]
+    assert found["authorizations"][0]["decision"] == "refused"
 
 
 def test_only_a_refuted_claim_is_a_finding() -> None:

@@ -71,6 +71,33 @@ def test_a_call_and_its_outcome_are_one_row_even_when_calls_overlap() -> None:
     ]
 
 
+@pytest.mark.parametrize("outcome", ["unknown", "timed_out"])
+def test_an_outcome_that_nobody_knows_is_no_good_news(outcome: str) -> None:
+    before = {
+        "tool": "refund",
+        "sequence": 1,
+        "effect": "allow",
+        "verdict": {"reason": "r"},
+        "call_digest": "d",
+        "touches": ["shell"],
+        "objections": [{"intent": "shell", "reason": "o"}],
+    }
+    found = told(
+        record(0, "tool_call", "before", before, ms=0),
+        record(1, "tool_call", "after", {"tool": "refund", "sequence": 1, "outcome": outcome}, ms=3),
+    )
+    said = f"refund (call 1) allowed: r; {outcome} after 3.0 ms: it may have taken effect"
+    assert find(found, "tool") == (0, "tool", said, "warn")
+    assert find(found, "  but")[2:] == ("`shell`: o", "warn")
+    assert find(found, "  touches")[2:] == ("shell", "faint")
+
+
+def test_a_call_that_could_not_be_made_is_told() -> None:
+    after = {"tool": "refund", "sequence": 1, "outcome": "refused", "error": "TypeError"}
+    found = told(record(0, "tool_call", "after", after))
+    assert find(found, "tool")[2:] == ("refund (call 1) refused: its arguments don't fit", "warn")
+
+
 def test_a_run_without_a_result_says_so_and_one_with_tells_how_long_it_took() -> None:
     start = record(0, "execution", "before", {"backend": "b", "isolation": "process"}, ms=10)
     assert find(told(start), "unfinished")[3] == "warn"

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
-from licet import Tool
+from licet import Tool, bodies
 from licet.backend import Reply, Termination, ToolCall
 from licet.contract import SandboxEnforcementContract
 from licet.errors import AuditUnavailable
@@ -18,6 +18,7 @@ from licet.plan import ExecutionPlan, Opened
 from licet.policy import PolicyStack
 from licet.prepare import prepare
 from licet.request import ExecutionRequest, Limits, Subject
+from licet.scrubbing import Finding, Scrubbed
 from licet.tooling import tool
 from licet.trail import Trail
 
@@ -31,12 +32,14 @@ class Written:
         self.steps: list[tuple[str | None, dict[str, Any]]] = []
         self.kept: list[Any] = []
         self.fails_at: int | None = None
+        self.heard: Callable[[], object] = lambda: None
 
     def step(self, kind: str, body: Any, phase: str | None = None, kept: tuple[Any, ...] = ()) -> None:
         self.steps.append((phase, dict(body)))
         self.kept += kept
 
     async def commit(self) -> None:
+        self.heard()
         await asyncio.sleep(0)
         if self.fails_at is not None and len(self.steps) >= self.fails_at:
             raise AuditUnavailable("the disk is full")
@@ -53,7 +56,7 @@ class Inside:
         stack: PolicyStack,
         tools: Any,
         at: datetime | None = None,
-        scrub: Callable[[Any], Any] | None = None,
+        scrub: Callable[[str], Scrubbed] = Scrubbed,
         **limits: Any,
     ) -> None:
         self.trail = Written()
@@ -81,7 +84,7 @@ class Inside:
             plan_digest="P",
             policy_class="c",
         )
-        self.host = RunHost(plan, prepared, cast("Trail", self.trail), lambda n, c: n, None, None, scrub)
+        self.host = RunHost(plan, prepared, cast("Trail", self.trail), lambda n, c: n, scrub=scrub)
 
     async def call(self, name: str, *args: Any, **kwargs: Any) -> Reply:
         return await self.host.call(ToolCall(name, args, kwargs, 7))
@@ -96,7 +99,9 @@ class Inside:
 
     @property
     def outcomes(self) -> list[str]:
-        assert [body["outcome"] for body in self.ends] == [made.outcome for made in self.host.tool_calls]
+        decided = {body["sequence"] for body in self.begins}
+        ended = [body["outcome"] for body in self.ends if body["sequence"] in decided]
+        assert ended == [made.outcome for made in self.host.tool_calls]
         return [made.outcome for made in self.host.tool_calls]
 
 
@@ -141,7 +146,7 @@ def test_arguments_and_results_are_bounded_in_bytes(open_stack: PolicyStack) -> 
         )
         assert performed == [50, 99]
         assert inside.outcomes == ["returned", "withheld"]
-        assert [body.get("result_bytes") for body in inside.ends] == [52, 101]
+        assert [body.get("result_bytes") for body in inside.ends] == [52, None, 101]
         assert [body["argument_bytes"] for body in inside.begins] == [13, 13]
 
     asyncio.run(calls())
@@ -168,6 +173,51 @@ def test_a_bomb_of_shared_lists_ends_at_once(open_stack: PolicyStack) -> None:
         assert said(await inside.call("f"))[0] == "ValueError"
         assert said(await inside.call("f", bomb))[0] == "TypeError"
         assert inside.outcomes == ["withheld"]
+
+    asyncio.run(calls())
+
+
+def test_a_call_that_can_not_be_made_is_counted_and_recorded_and_nobody_decides_it(
+    open_stack: PolicyStack,
+) -> None:
+    performed: list[int] = []
+
+    def f(x: int) -> None:
+        performed.append(x)
+
+    async def calls() -> None:
+        inside = Inside(open_stack, {"f": f}, tool_calls=4)
+        told = [
+            said(await inside.host.call(call))
+            for call in (
+                ToolCall("f", (1, 2)),
+                ToolCall("f", (object(),)),
+                ToolCall("f", refused="the arguments of f() are lost"),
+            )
+        ]
+        assert [kind for kind, _ in told] == ["TypeError"] * 3
+        assert told[2][1] == "the arguments of f() are lost"
+        assert inside.trail.steps == [
+            ("after", {"sequence": number, "tool": "f", "outcome": "refused", "error": "TypeError"})
+            for number in (1, 2, 3)
+        ]
+        assert (await inside.call("f", 7)).error is None
+        assert (await inside.call("f", 8)).fatal is Termination.tool_limit
+        assert (performed, inside.outcomes) == ([7], ["returned"])
+
+    asyncio.run(calls())
+
+
+def test_a_run_that_ends_before_a_call_is_durable_did_not_make_it(open_stack: PolicyStack) -> None:
+    performed: list[int] = []
+
+    async def calls() -> None:
+        inside = Inside(open_stack, {"f": lambda: performed.append(1)})
+        call = asyncio.ensure_future(inside.call("f"))
+        inside.trail.heard = call.cancel
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert (performed, inside.outcomes) == ([], ["refused"])
 
     asyncio.run(calls())
 
@@ -211,6 +261,43 @@ def test_whatever_a_tool_raises_is_an_answer(
     asyncio.run(calls())
 
 
+class _Exits:
+    """Ends the process of whoever looks at it."""
+
+    def __repr__(self) -> str:
+        raise SystemExit(4)
+
+
+class _ExitsWhenTold(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(5)
+
+
+@pytest.mark.parametrize(
+    ("tool", "told", "outcome"),
+    [
+        (_raises(_ExitsWhenTold()), ("_ExitsWhenTold", "its message can't be shown"), "raised"),
+        (
+            _Exits,
+            (
+                "ValueError",
+                f"f() returned what can't cross: `value` is a `{__name__}._Exits`, which can't cross into "
+                "the sandbox; pass plain data instead",
+            ),
+            "withheld",
+        ),
+    ],
+)
+def test_what_a_tool_leaves_behind_is_told_without_running_it(
+    open_stack: PolicyStack, tool: Callable[[], Any], told: tuple[str, str], outcome: str
+) -> None:
+    async def calls() -> None:
+        inside = Inside(open_stack, {"f": lambda: tool()})
+        assert (said(await inside.call("f")), inside.outcomes) == (told, [outcome])
+
+    asyncio.run(calls())
+
+
 def test_an_iterator_that_is_spent_is_an_answer_too(open_stack: PolicyStack) -> None:
     async def later() -> Any:
         return next(iter(()))
@@ -233,15 +320,20 @@ def test_a_tool_that_is_no_coroutine_and_gives_one_is_awaited(open_stack: Policy
     asyncio.run(calls())
 
 
-def test_secrets_are_taken_out_of_results_and_messages(open_stack: PolicyStack) -> None:
-    def scrub(value: Any) -> Any:
-        return value.replace("hunter2", "***") if isinstance(value, str) else value
+def test_secrets_are_taken_out_of_messages_and_recorded_by_kind(open_stack: PolicyStack) -> None:
+    def scrub(text: str) -> Scrubbed:
+        found = (Finding("error", "password", 1),) if "hunter2" in text else ()
+        return Scrubbed(text.replace("hunter2", "***"), found)
 
     async def calls() -> None:
-        tools = {"f": lambda: "is hunter2", "g": _raises(ValueError("not hunter2"))}
+        tools = {"f": _raises(ValueError("not hunter2")), "g": lambda: "is hunter2"}
         inside = Inside(open_stack, tools, scrub=scrub)
-        assert said(await inside.call("f")) == "is ***"
-        assert said(await inside.call("g")) == ("ValueError", "not ***")
+        assert said(await inside.call("f")) == ("ValueError", "not ***")
+        assert said(await inside.call("g")) == "is hunter2"  # what a tool returns, it returns on purpose
+        assert [body.get("scrubbed") for body in inside.ends] == [
+            [bodies.finding(scrub("hunter2").findings[0])],
+            None,
+        ]
 
     asyncio.run(calls())
 
@@ -425,11 +517,12 @@ def test_what_denies_an_act_denies_the_tool_that_does_it(
     async def calls() -> None:
         inside = Inside(stack_of(f"allow: [tool *]\n{policy}"), [tool(touches=touches)(act)])
         told = said(await inside.call("act"))
+        shown = touches.replace("/srv/", "…/")
         who = "the rule `r` (root:3)" if policy.startswith("rules") else "root:3"
         assert told == {
             "allow": "done",
             "ask": ("PermissionError", "it needs an approval, and nobody can give one"),
-            "deny": ("PermissionError", f"`{touches}` is denied: the tool touches it, and {who} denies it"),
+            "deny": ("PermissionError", f"`{shown}` is denied: the tool touches it, and {who} denies it"),
         }[effect]  # fmt: skip
         [body] = inside.begins
         assert (body["touches"], body["effect"], body["verdict"]["effect"]) == ([touches], effect, "allow")

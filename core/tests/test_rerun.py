@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from licet import ExecutionRequest, Runtime
+from licet import ExecutionRequest, Runtime, Tool
 from licet.backend import Access, Host, Outcome, Termination
 from licet.errors import UsageError
 from licet.plan import ExecutionPlan
@@ -233,6 +233,21 @@ def test_a_run_that_read_its_clock_too_often_is_not_repeated(place: Place) -> No
         place.past(over)
 
 
+def test_a_call_that_could_not_be_made_is_told_the_same_again(place: Place) -> None:
+    """The stand-ins of a repetition know no `most_bytes`: what was refused is taken from the record."""
+    tools = {"find": Tool("find", lambda text: text, most_bytes=10)}
+    code = """
+for given in (("x" * 20,), (), ("y",)):
+    try: print(find(*given))
+    except RuntimeError as problem: print(problem)
+"""
+    first = place.run(code, tools=tools)
+    assert [line.partition(":")[0] for line in first.stdout.splitlines()] == ["TypeError", "TypeError", "y"]
+    repeated = place.again(first)
+    assert (repeated[0].stdout, place.differences(first, repeated)) == (first.stdout, [])
+    assert list(place.past(first).refusals) == [1, 2]
+
+
 TAMPERED: list[tuple[str, Callable[[Past], Past], list[str]]] = [
     (
         "result",
@@ -253,6 +268,11 @@ TAMPERED: list[tuple[str, Callable[[Past], Past], list[str]]] = [
         "decision",
         lambda past: _with_call(past, 1, effect="deny"),
         ["course: call 1: `find` was denied then, and is allowed now"],
+    ),
+    (
+        "one refusal more",
+        lambda past: replace(past, calls={2: past.calls[2]}, refusals={1: None}),
+        ["course: call 1: `find` is called, and its arguments did not fit then"],
     ),
     (
         "one call less",

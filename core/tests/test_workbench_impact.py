@@ -21,6 +21,7 @@ from licet.policy.facts import Facts
 from licet.policy.truth import Truth
 from licet.record import MemoryLog, Record, from_json
 from licet.screen import VERSION
+from licet.tooling import tool
 from licet.workbench.history.impact import Impact
 from licet.workbench.history.recorded import NotReplayable, RecordedRun, restore, runs
 from licet.workbench.history.replay import Replayer
@@ -156,6 +157,13 @@ def test_calls_are_decided_again_as_far_as_that_goes_without_arguments(past: Pas
     assert counts(past.impact("ask: [tool refund]")) == {"call allowed → asks": 2}
     assert counts(past.impact("")) == {"call allowed → denied": 2}
     assert counts(past.impact(ALLOWED)) == {}
+
+
+def test_a_call_is_decided_again_with_what_its_tool_touches(past: Past) -> None:
+    tools = {"refund": tool(touches="network pay.example.com:443")(refund)}
+    past.run(ALLOWED, ToolCall("refund", ("A", 1)), tools=tools)
+    assert counts(past.impact(f"{ALLOWED}\ndeny: [network example.com]")) == {}
+    assert counts(past.impact(f"{ALLOWED}\ndeny: [network pay.example.com]")) == {"call allowed → denied": 1}
 
 
 class ReadsArguments:

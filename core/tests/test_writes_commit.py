@@ -1,5 +1,6 @@
 """Commits: all of it or nothing, whoever changes the host meanwhile and wherever the process dies."""
 
+import inspect
 import os
 import signal
 import stat
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from licet.plan import Opened
-from licet.writes.commit import commit
+from licet.writes.commit import MOST_LEVELS, commit
 from licet.writes.journal import Journal
 from licet.writes.settling import recover
 from licet.writes.staged import Edit, NotCommitted
@@ -411,11 +412,57 @@ def test_a_journal_that_nobody_can_read_is_set_aside(ground: Ground) -> None:
     folder = ground.root.parent / "state" / "journal"
     (folder / "one.json").write_text("{")
     (folder / "two.json").write_text('{"run_id":"two","state":"often","steps":[]}')
+    step = '{"parent":1,"parent_id":[1,1],"name":"n","draft":"d","had":null,"has":null}'
+    (folder / "three.json").write_text(f'{{"run_id":"three","state":"done","steps":[{step}]}}')
     assert [(one.run_id, one.outcome) for one in recover(ground.journal)] == [
         ("one", "failed"),
+        ("three", "failed"),
         ("two", "failed"),
     ]
-    assert sorted(path.name for path in folder.iterdir()) == ["lock", "one.failed", "two.failed"]
+    left = sorted(path.name for path in folder.iterdir())
+    assert left == ["lock", "one.failed", "three.failed", "two.failed"]
+    assert recover(ground.journal) == ()
+
+
+@pytest.mark.parametrize(("levels", "fits"), [(MOST_LEVELS, True), (MOST_LEVELS + 1, False), (995, False)])
+def test_a_directory_that_is_too_deep_is_not_written(ground: Ground, levels: int, fits: bool) -> None:
+    view = ground.view()
+    for level in range(levels + 1):
+        view.make(f"{ground.root}/deep{'/d' * level}")
+    if fits:
+        ground.commit(view.staged().edits)
+        assert len(list((ground.root / "deep").rglob("*"))) == levels
+    else:
+        with pytest.raises(NotCommitted, match=f"deep` is more than {MOST_LEVELS} levels deep"):
+            ground.commit(view.staged().edits)
+        assert ground.tree() == BEFORE
+    assert ground.journal.is_empty
+
+
+def test_what_is_too_deep_to_be_removed_is_told_and_set_aside(ground: Ground) -> None:
+    """Only others can have put it there; the next run starts all the same."""
+
+    def at(moment: str) -> None:
+        if moment == "file":
+            raise SystemExit
+
+    with pytest.raises(SystemExit):
+        ground.commit(ground.edits(), at)
+    [draft] = [path for path in ground.root.iterdir() if path.name.startswith(".licet-")]
+    draft.unlink()
+    here = os.open(ground.root, os.O_RDONLY)
+    for name in (draft.name, *"d" * 400):
+        os.mkdir(name, dir_fd=here)
+        inner = os.open(name, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(here)
+    most = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + 200)
+    try:
+        assert [one.outcome for one in recover(ground.journal)] == ["failed"]
+    finally:
+        sys.setrecursionlimit(most)
     assert recover(ground.journal) == ()
 
 

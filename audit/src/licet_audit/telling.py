@@ -270,6 +270,12 @@ def tool_call(before: Mapping[str, Any], after: Mapping[str, Any] | None, took: 
         yield told("  returned", str(after["result_digest"]), "faint")
 
 
+def call_not_made(body: Mapping[str, Any]) -> Iterator[Told]:
+    """A call that nobody decided, since it could not be made."""
+    named = f"{body.get('tool')} (call {body.get('sequence')})"
+    yield told("tool", f"{named} {body.get('outcome')}: its arguments don't fit", "warn")
+
+
 def access(body: Mapping[str, Any]) -> Iterator[Told]:
     """A file access or a connection, and the answer; or readings of the clock."""
     if body.get("action") == "clock":

@@ -96,6 +96,8 @@ class _Story:
                     yield from self._controls()
             case "tool_call", "before":
                 yield from telling.tool_call(body, after.entry.body if after else None, took)
+            case "tool_call", _:
+                yield from telling.call_not_made(body)
             case "access", _:
                 yield from telling.access(body)
             case "commit", _:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 import pytest
 from licet import plan as plans
-from licet.backend import Access, Outcome, Reply, Target, ToolCall, execute
+from licet.backend import Access, GuestError, Outcome, Reply, Target, ToolCall, execute
 from licet.plan import ExecutionPlan, Opened
 from licet.request import Limits
 from licet.surroundings import RealSurroundings
@@ -23,11 +23,15 @@ class RecordingHost(RealSurroundings):
     tool: Callable[[ToolCall], Awaitable[Reply]] | None = None
     output_limit: int = 16 << 20
     calls: list[ToolCall] = field(default_factory=list)
+    refused: list[ToolCall] = field(default_factory=list)
     accesses: list[Access] = field(default_factory=list)
     stdout: bytes = b""
     stderr: bytes = b""
 
     async def call(self, call: ToolCall) -> Reply:
+        if call.refused is not None:
+            self.refused.append(call)
+            return Reply(error=GuestError("TypeError", call.refused))
         self.calls.append(call)
         if self.tool is None:
             return Reply(value=[call.name, list(call.args), dict(call.kwargs)])

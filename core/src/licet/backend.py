@@ -88,8 +88,9 @@ class Descriptor:
     `configuration` tells this instance from others of its class, as far as a wall may depend on it: a file
     and its state, an image and its digest. Receipts are bound to it. `governs` lists the surroundings that
     code gets from `Host.now` and `Host.random_bytes` and from nowhere else. `suspends` says that a run which
-    waits for an approval can be taken out of its sandbox and go on in another. `mounts` says that code can
-    see a file of the host at another path (`ExecutionPlan.files`).
+    waits for an approval can be taken out of its sandbox and go on in another, of a backend that describes
+    itself the same; the limits that the backend watches go on counting there. `mounts` says that code can see
+    a file of the host at another path (`ExecutionPlan.files`).
     """
 
     name: str
@@ -158,12 +159,16 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a host function by running code, before it happens."""
+    """A call of a host function by running code, before it happens.
+
+    `refused` says why the arguments can't leave the sandbox; such a call is counted and recorded, not made.
+    """
 
     name: str
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     line: int | None = None
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +245,11 @@ class Sandbox(Protocol):
     """One opened sandbox."""
 
     async def run(self, plan: ExecutionPlan, host: Host) -> Outcome:
-        """Run `plan.code`; on cancellation, stop it, leave nothing running, and re-raise."""
+        """Run `plan.code`; on cancellation, stop it, leave nothing running, and re-raise.
+
+        Raises:
+            SuspensionVoid: `plan.resumption` is nothing that this backend can go on with; nothing ran.
+        """
         ...
 
     async def close(self) -> None:
@@ -320,8 +329,11 @@ def _checked(outcome: Outcome, name: str) -> Outcome:
         raise BackendError(f"backend `{name}` returned no outcome")
     if outcome.termination not in _ENDINGS:
         raise BackendError(f"backend `{name}` answered `{outcome.termination}`, which is not its to say")
-    if outcome.suspension is not None and outcome.termination is not Termination.approval_pending:
-        raise BackendError(f"backend `{name}` suspended a run that waits for nothing")
+    if outcome.suspension is not None:
+        if outcome.termination is not Termination.approval_pending:
+            raise BackendError(f"backend `{name}` suspended a run that waits for nothing")
+        if type(outcome.suspension) is not bytes or len(outcome.suspension) > plans.MOST_SUSPENSION:
+            raise BackendError(f"backend `{name}` wrote a run down as no bytes, or as too many")
     if outcome.staged is not None and not isinstance(outcome.staged, Staged):
         raise BackendError(f"backend `{name}` returned no list of what the code wrote")
     exited = outcome.termination is Termination.exited

@@ -275,7 +275,6 @@ def execution(plan: ExecutionPlan, chosen: Chosen) -> dict[str, Any]:
         "contract": plan.contract.digest,
         "claimed": plan.contract.levels,
         "opened": _opened(plan.opened),
-        "awaitable": sorted(plan.awaitable),
         "governs": sorted(chosen.descriptor.governs),
     }
 

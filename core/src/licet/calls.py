@@ -4,9 +4,11 @@ Rules this module keeps:
 
 - nothing has an effect before its decision is durable; what ended, or is not known to have ended, is
   recorded, also when the run is cancelled while a tool works;
-- a call is counted whatever becomes of it; arguments, results and time are bounded for each;
+- a call is counted and recorded whatever becomes of it, also one whose arguments don't fit, which nobody
+  decides; arguments, results and time are bounded for each;
 - a plain refusal is raised in the code, which may go on; a fatal one ends the run: the limit of calls is
-  spent, or a rule that came to apply while the code ran denies the run itself;
+  spent, or a rule that came to apply while the code ran denies the run itself, or the call waits for an
+  approval, which its record says before the run is suspended;
 - a result crosses as the tool returned it; of an exception, only its type and a message without places.
 """
 
@@ -15,8 +17,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,6 +33,7 @@ from licet.performing import Performance, ToolExit
 from licet.plain import Plain, plain_body
 from licet.plan import ExecutionPlan
 from licet.policy.facts import CallFacts
+from licet.policy.patterns import Effect
 from licet.policy.signatures import bind
 from licet.prepare import Deciders, Prepared
 from licet.request import Tool
@@ -42,6 +45,25 @@ from licet.trail import Trail
 
 Scrub = Callable[[str], Scrubbed]
 """Takes the secrets out of a message."""
+
+Waits = Callable[[ToolCall, Decision], bool]
+"""Whether a call that has to be asked about waits for the answer, and its run with it; else it is denied."""
+
+
+def nothing_waits(call: ToolCall, decision: Decision) -> bool:
+    """Nobody can be asked."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingCall:
+    """A call that waits for an approval: decided, recorded and not performed; `arguments` are JSON."""
+
+    sequence: int
+    name: str
+    digest: str
+    arguments: str = field(repr=False)
+    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +80,8 @@ class ToolCalls:
     """Answers the calls of one run.
 
     `scrub` takes secrets out of what exceptions tell the code. `recall` answers in place of the tools, which
-    are not called then. `before` is called ahead of each record.
+    are not called then. `before` is called ahead of each record. `past` is the `state` of a run that goes on
+    here. `waiting` is the call that waits for an approval, if one does.
     """
 
     def __init__(
@@ -72,8 +95,13 @@ class ToolCalls:
         scrub: Scrub = Scrubbed,
         recall: Recall | None = None,
         before: Callable[[], None] = lambda: None,
+        waits: Waits = nothing_waits,
+        past: Mapping[str, Any] | None = None,
     ) -> None:
-        self.made: list[ToolCallMade] = []
+        self.made: list[ToolCallMade] = [ToolCallMade(**made) for made in past["made"]] if past else []
+        self.waiting: WaitingCall | None = (
+            WaitingCall(**past["waiting"]) if past and past["waiting"] else None
+        )
         self.why_ended: str | None = None
         self._plan = plan
         self._prepared = prepared
@@ -83,10 +111,17 @@ class ToolCalls:
         self._scrub = scrub
         self._recall = recall
         self._before = before
-        self._sequence = 0
+        self._waits = waits
+        self._sequence: int = past["sequence"] if past else 0
         loaded = prepared.stack.loaded or prepared.stack
         self._steady = deciders is None and not (loaded.has_rules or loaded.rehearsed)
         self._is_async: dict[str, bool] = {}
+
+    def state(self) -> dict[str, Any]:
+        """What was called so far, and what waits, as plain data."""
+        made = [asdict(one) for one in self.made]
+        waiting = asdict(self.waiting) if self.waiting is not None else None
+        return {"sequence": self._sequence, "made": made, "waiting": waiting}
 
     async def call(self, call: ToolCall) -> Reply:
         """Decide, record, perform and record one call.
@@ -105,15 +140,22 @@ class ToolCalls:
             began_ns = time.monotonic_ns()
             decision = await self._decide(call, tool)
         except ValueError as problem:
-            return _error("TypeError", str(problem))
+            return await self._refused(sequence, name, str(problem))
         took_ns = time.monotonic_ns() - began_ns
         digest = of_call(self._digest, self._plan.plan_digest, sequence, name, arguments)
         body = Plain(self._told(name, call.line, decision, tool), sequence=sequence, call_digest=digest)
         body |= {"argument_bytes": len(arguments), "took_ns": took_ns}
         self._before()
         self._trail.step("tool_call", body, phase="before", kept=keeping.of_call(self._prepared, arguments))
-        await self._trail.commit()
-        begun = _Begun(sequence, name, digest, decision, time.monotonic())
+        begun = _Begun(sequence, name, digest, decision.effect, time.monotonic())
+        try:
+            await self._trail.commit()
+        except asyncio.CancelledError:
+            self._note_end(begun, _Answer(Reply(), "refused"))  # durable with the end of the run
+            raise
+        if self._has_to_wait(call, tool, decision):
+            self.waiting = self.waiting or WaitingCall(sequence, name, digest, arguments, call.line)
+            return self._fatal(Termination.approval_pending, f"the call of `{name}` waits for an approval")
         with self._trail.inside(f"{telemetry.CALL} {sequence}"):
             if self._recall is not None:
                 answer = _Answer(*self._recall.answer(sequence, name, arguments, decision))
@@ -121,6 +163,33 @@ class ToolCalls:
                 answer = self._refusal(call, tool, decision) or await self._perform(begun, call, tool)
         await self._ended(begun, answer)
         return answer.reply
+
+    async def settle(self, error: GuestError | None = None) -> Reply:
+        """Perform the call that waited, or refuse it with `error`; it was recorded when it was made.
+
+        That it may happen is to be durable before: it is not decided again here.
+
+        Raises:
+            AuditUnavailable: its outcome could not be recorded.
+            ValueError: no call waits, or its tool is not passed any more.
+        """
+        waiting, self.waiting, self.why_ended = self.waiting, None, None
+        tool = self._prepared.request.tools.get(waiting.name) if waiting else None
+        if waiting is None or tool is None:
+            raise ValueError("no call waits" if waiting is None else f"there is no tool `{waiting.name}`")
+        args, kwargs = values.from_json(waiting.arguments)
+        begun = _Begun(waiting.sequence, waiting.name, waiting.digest, "ask", time.monotonic())
+        if error is not None:
+            answer = _Answer(Reply(error=error), "denied")
+        else:
+            call = ToolCall(waiting.name, tuple(args), kwargs, waiting.line)
+            answer = await self._perform(begun, call, tool)
+        await self._ended(begun, answer)
+        return answer.reply
+
+    def _has_to_wait(self, call: ToolCall, tool: Tool | None, decision: Decision) -> bool:
+        asked = tool is not None and decision.effect == "ask" and not decision.ends_run
+        return asked and self._waits(call, decision)
 
     def _told(self, name: str, line: int | None, decision: Decision, tool: Tool | None) -> Plain:
         """What a record says of a decision; where only name and line decide, it is made once for these."""
@@ -136,6 +205,8 @@ class ToolCalls:
         Raises:
             ValueError: they can't cross, or are too large; the message says so to the code.
         """
+        if call.refused is not None:
+            raise ValueError(call.refused)
         given = [list(call.args), dict(call.kwargs)]
         try:
             text = values.exactly(given)
@@ -174,10 +245,22 @@ class ToolCalls:
         if decision.ends_run:
             return _Answer(self._fatal(Termination.policy_denied, why_denied(decision)), "denied")
         if decision.effect != "allow":
-            return _Answer(_error("PermissionError", why_denied(decision)), "denied")
+            why = messages.without_places(why_denied(decision))  # policies lie somewhere, too
+            return _Answer(_error("PermissionError", why), "denied")
         if tool is None:
             return _Answer(_error("NameError", f"name '{call.name}' is not defined"), "unknown tool")
         return None
+
+    async def _refused(self, sequence: int, name: str, why: str) -> Reply:
+        """Record a call that nobody decided, since it can't be made, and say so to the code."""
+        if self._recall is not None:
+            self._recall.refused(sequence, name)
+        reply = _error("TypeError", why)
+        body = {"sequence": sequence, "tool": name, "outcome": "refused", "error": "TypeError"}
+        self._before()
+        self._trail.step("tool_call", body, phase="after", kept=keeping.of_reply(self._prepared, reply))
+        await self._trail.commit()
+        return reply
 
     def _fatal(self, termination: Termination, why: str) -> Reply:
         self.why_ended = self.why_ended or why
@@ -238,10 +321,13 @@ class ToolCalls:
         return _Answer(_error(kind, clean.text), "raised", findings=clean.findings)
 
     async def _ended(self, begun: _Begun, answer: _Answer) -> None:
+        self._note_end(begun, answer)
+        await self._trail.commit()
+
+    def _note_end(self, begun: _Begun, answer: _Answer) -> None:
         duration = time.monotonic() - begun.at
-        effect = begun.decision.effect
         self.made.append(
-            ToolCallMade(begun.sequence, begun.name, begun.digest, effect, answer.outcome, duration)
+            ToolCallMade(begun.sequence, begun.name, begun.digest, begun.effect, answer.outcome, duration)
         )
         body: dict[str, Any] = {"sequence": begun.sequence, "tool": begun.name, "outcome": answer.outcome}
         if answer.size is not None:
@@ -254,7 +340,6 @@ class ToolCalls:
         kept = keeping.of_reply(self._prepared, answer.reply) if told else ()
         self._before()
         self._trail.step("tool_call", body, phase="after", kept=kept)
-        await self._trail.commit()
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +349,7 @@ class _Begun:
     sequence: int
     name: str
     digest: str
-    decision: Decision
+    effect: Effect
     at: float
 
 

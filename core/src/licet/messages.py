@@ -41,7 +41,9 @@ def told(problem: BaseException, private: Iterable[str] = ()) -> str:
     """The message of `problem` as code may see it; `private` are further places of this host."""
     try:
         message = str(problem)
-    except Exception:
+    except KeyboardInterrupt:  # the user's
+        raise
+    except BaseException:
         return "its message can't be shown"
     return without_places(message, private)
 

@@ -204,7 +204,6 @@ def plan_of(prepared: Prepared, chosen: Chosen, run_id: str) -> ExecutionPlan:
             limits=request.limits,
             opened=chosen.opened,
             files=request.files,
-            awaitable=frozenset(name for name in chosen.opened.tools if request.tools[name].is_async),
             contract=chosen.descriptor.sandbox_enforcement_contract,
             plan_digest=chosen.plan_digest,
             policy_class=prepared.stack.digest,

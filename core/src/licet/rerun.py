@@ -45,7 +45,8 @@ class PastCall:
 class Past:
     """What a log has kept of a run that it takes to run it again.
 
-    `readings` are those of its clock in order, each with what read it, `calls` those of its tools by number.
+    `readings` are those of its clock in order, each with what read it, `calls` those of its tools by number,
+    `refusals` what the code was told where it could not make one; None if that was not kept.
     `at` is the instant of its request, in seconds since the epoch.
     """
 
@@ -58,6 +59,7 @@ class Past:
     random: Randomness = "real"
     readings: Sequence[tuple[str, float]] = ()
     calls: Mapping[int, PastCall] = field(default_factory=dict)
+    refusals: Mapping[int, Reply | None] = field(default_factory=dict)
 
 
 class Recall(Protocol):
@@ -67,6 +69,10 @@ class Recall(Protocol):
         self, sequence: int, tool: str, arguments: str, decision: Decision
     ) -> tuple[Reply, CallOutcome]:
         """The reply to a call, and its outcome; `arguments` are JSON."""
+        ...
+
+    def refused(self, sequence: int, tool: str) -> None:
+        """Hear of a call that can't be made."""
         ...
 
 
@@ -134,6 +140,8 @@ class Rerun:
         self, sequence: int, tool: str, arguments: str, decision: Decision
     ) -> tuple[Reply, CallOutcome]:
         """What the recorded call of this number was answered; ends the run if this is another call."""
+        if (refusal := self.past.refusals.get(sequence)) is not None:
+            return refusal, "refused"
         past = self.past.calls.get(sequence)
         why = self._difference(past, sequence, tool, arguments)
         ending = Termination.cancelled
@@ -145,6 +153,11 @@ class Rerun:
         self._note(f"call {sequence}: {why}")
         return Reply(fatal=ending), "differs"
 
+    def refused(self, sequence: int, tool: str) -> None:
+        """Note where a call can't be made that could be made then."""
+        if sequence not in self.past.refusals:
+            self._note(f"call {sequence}: the arguments of `{tool}` don't fit, and they did then")
+
     def ended(self, calls: int) -> None:
         """Note what was recorded and did not happen again; `calls` is how many calls were made."""
         left = len(self.past.readings) - self._read
@@ -154,6 +167,8 @@ class Rerun:
             self._note(f"{calls} calls of tools were made, and {len(self.past.calls)} then")
 
     def _difference(self, past: PastCall | None, sequence: int, tool: str, arguments: str) -> str | None:
+        if past is None and sequence in self.past.refusals:
+            return f"`{tool}` is called, and its arguments did not fit then"
         if past is None:
             return f"`{tool}` is called, and the recorded run has no such call"
         if past.tool != tool:
@@ -176,14 +191,25 @@ def stream_key(digest: HostDigest, random: Randomness, run_id: str, plan_digest:
     return digest.of_random(random, plan_digest if random == "seeded" else run_id)
 
 
-def surroundings(digest: HostDigest, stack: PolicyStack, plan: ExecutionPlan, at: float) -> Surroundings:
+def surroundings(
+    digest: HostDigest,
+    stack: PolicyStack,
+    plan: ExecutionPlan,
+    at: float,
+    *,
+    taken: int = 0,
+    reached: float = 0.0,
+) -> Surroundings:
     """What the code of a run sees of the world under its policy; `at` is the instant of its request.
+
+    `taken` and `reached` are for a run that was suspended (see `RunSurroundings`).
 
     Raises:
         AuditUnavailable: the host has no key.
     """
     key = stream_key(digest, stack.random, plan.run_id, plan.plan_digest)
-    return RunSurroundings(key, at if stack.clock == "frozen" else None)
+    frozen_at = at if stack.clock == "frozen" else None
+    return RunSurroundings(key, frozen_at, taken=taken, reached=reached)
 
 
 _CALLED = {"code": "code", "stdin": "standard input", "inputs": "inputs"}

@@ -58,13 +58,14 @@ class BackendUsed:
 
 
 CallOutcome = Literal[
-    "returned", "raised", "withheld", "denied", "unknown tool", "timed_out", "unknown", "differs"
+    "returned", "raised", "withheld", "denied", "refused", "unknown tool", "timed_out", "unknown", "differs"
 ]
-"""How a tool call ends; `withheld` is one that returned what can't enter the sandbox, `differs` one of a run
-that repeats another, and made another call there."""
+"""How a tool call ends; `withheld` is one that returned what can't enter the sandbox, `refused` one that was
+not made, since its arguments don't fit or the run ended first, `differs` one of a run that repeats another,
+and made another call there."""
 
-UNCERTAIN: frozenset[object] = frozenset({"timed_out", "unknown"})
-"""Outcomes of calls that may or may not have had their effect, or a part of it."""
+UNCERTAIN: tuple[object, ...] = ("timed_out", "unknown")
+"""Outcomes of calls that may have had their effect; not hashed, since a record may hold a list there."""
 
 
 @dataclass(frozen=True, slots=True)

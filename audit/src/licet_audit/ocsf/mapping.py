@@ -168,7 +168,7 @@ def _refused(record: Record, run: _Run) -> Event:
 
 def _called(before: Record, record: Record, run: _Run, outcome: object) -> Event:
     body = before.entry.body
-    effect = str(body.get("effect"))
+    effect = str(body.get("effect") or "refused")  # a call that can't be made is not decided
     tool = text(body.get("tool"))
     ended = None if outcome in UNCERTAIN or not isinstance(outcome, str) else outcome
     status = {"returned": Status.success, None: Status.unknown}.get(ended, Status.failure)

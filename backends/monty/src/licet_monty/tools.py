@@ -2,8 +2,8 @@
 
 Rules this module keeps:
 
-- only plain data leaves: arguments come as text (see `prelude`), and what has no wire form, or was left out
-  for its size, is refused in the code, with advice; the tool is not called;
+- only plain data leaves: arguments come as text (see `prelude`), and of what has no wire form, or was left
+  out for its size, the host hears only why the call is refused;
 - an error of a tool arrives as the nearest exception that Monty knows, its own name in the message.
 """
 
@@ -29,21 +29,25 @@ _LOSSES = {
 
 
 def read_call(name: str, line: str, arguments: str) -> ToolCall:
-    """Return the call that the sandbox wrote down.
-
-    Raises:
-        ValueError: the arguments can't leave; the message says why, about `the arguments`.
-    """
+    """Return the call that the sandbox wrote down; one that is refused if its arguments can't leave."""
+    known = int(line) if line.isdecimal() and line != "0" else None
     try:
-        given = read(arguments)
+        args, kwargs = _arguments(arguments)
+    except ValueError as why:
+        refused = f"the arguments of {name}() {why}; pass numbers, texts, lists, dicts"
+        return ToolCall(name, line=known, refused=refused)
+    return ToolCall(name, args, kwargs, known)
+
+
+def _arguments(text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    try:
+        given = read(text)
     except ValueError:
         raise ValueError("can't be read") from None
     _check(given)
     match given:
         case [list(args), dict(kwargs)] if all(type(key) is str for key in kwargs):
-            return ToolCall(
-                name, tuple(args), kwargs, int(line) if line.isdecimal() and line != "0" else None
-            )
+            return tuple(args), kwargs
     raise ValueError("can't be read")
 
 
@@ -66,14 +70,6 @@ def _check(given: Any) -> None:
 def undefined(name: str) -> ExternalSettledResult:
     """Say that a name is not defined, as CPython does."""
     return {"exc_type": "NameError", "message": f"name {name!r} is not defined"}
-
-
-def refused(name: str, why: object) -> ExternalSettledResult:
-    """Say in the code that a call did not happen."""
-    return {
-        "exc_type": "TypeError",
-        "message": f"the arguments of {name}() {why}; pass numbers, texts, lists, dicts",
-    }
 
 
 def unanswerable(name: str, why: object) -> ExternalSettledResult:

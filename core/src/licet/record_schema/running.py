@@ -23,8 +23,6 @@ class Execution(Part):
     claimed: Levels
     """What it claims to hold, by control."""
     opened: Opened
-    awaitable: list[str] | None = None
-    """The tools that the code may await."""
     governs: list[Literal["clock", "random"]] | None = None
     """Of what the code sees of the world, all that it gets from licet alone."""
 
@@ -66,12 +64,13 @@ class CallAfter(Part):
     """How a call ended."""
 
     sequence: int
-    """That of the call before."""
+    """That of the call before, if it was decided."""
     tool: str
     outcome: str
-    """`returned`, `raised`, `denied` or `unknown tool`; `withheld` if it returned what can't enter the
-    sandbox; `timed_out` if it was stopped at its own time limit, `unknown` if nobody waited for its end: both
-    may have had an effect."""
+    """`returned`, `raised`, `denied` or `unknown tool`; `refused` if it was not made, since its arguments
+    don't fit (then it was not decided, and there is no record before this one) or the run ended first;
+    `withheld` if it returned what can't enter the sandbox; `timed_out` if it was stopped at its own time
+    limit, `unknown` if nobody waited for its end: both may have had an effect."""
     result_bytes: int | None = None
     """Of what it returned, in wire form."""
     scrubbed: list[Scrubbed] = Field(default_factory=list)
@@ -171,7 +170,7 @@ class Result(Part):
     unknown: list[str]
     """Required controls of which nothing was seen in this run."""
     scrubbers: list[str] = Field(default_factory=list)
-    """The plugins that looked for secrets in what the run left; empty where there was none."""
+    """The plugins that looked for secrets in what the run left, with what each had to do without."""
     scrubbed: list[Scrubbed] = Field(default_factory=list)
     """What was taken out before anything of it was shown, recorded or kept; never the secret itself."""
     tool_calls: int

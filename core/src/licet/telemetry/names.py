@@ -186,7 +186,7 @@ CALL_RESULT_SIZE = _attribute("licet.call.result.size", "int", "bytes of the res
 CALL_OUTCOME = _attribute(
     "licet.call.outcome",
     "string",
-    "`returned`, `raised`, `withheld`, `denied`, `timed_out`, `unknown` or `unknown tool`",
+    "`returned`, `raised`, `withheld`, `denied`, `refused`, `timed_out`, `unknown` or `unknown tool`",
 )
 ACTION = _attribute("licet.access.action", "string", "`read`, `write`, `network` or `clock`")
 TARGET = _attribute(

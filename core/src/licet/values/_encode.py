@@ -200,7 +200,7 @@ class _Encoder:
         if marks is not None and kind is marks.Omitted:
             raise _Loss("is itself a mark of something lost", _omitted(item.reason, item.count))
         name = type_name(kind)
-        mark = _opaque(name, self.describe(item, REPR_LIMIT))
+        mark = None if self.strict else _opaque(name, self.describe(item, REPR_LIMIT))
         raise _Loss(f"is a `{name}`, which can't cross into the sandbox; pass plain data instead", mark)
 
 

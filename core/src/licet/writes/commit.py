@@ -6,6 +6,7 @@ Rules this module keeps:
   replaced, no file with a second name, none of another user, none that runs with the rights of its owner;
 - all is made ready beside its place first; then each piece takes its place in one step, so that no half of a
   file is ever seen; what it replaces is kept until all of them have;
+- a directory that is made or taken away is bounded in depth: each level costs a descriptor and a frame here;
 - if anything is not as the run found it, right before or right after, everything is put back;
 - a new file has mode 0644 and a new directory 0755, less what the umask of this process takes away; a file
   that is replaced keeps its permission bits.
@@ -32,6 +33,9 @@ from licet.writes.staged import Edit, NotCommitted, Seen
 
 At = Callable[[str], None]
 """Hears of each moment at which a process can die (for tests)."""
+
+MOST_LEVELS = 100
+"""How deep a directory may be that is made or taken away as a whole."""
 
 _PIECE = 1 << 20
 
@@ -61,6 +65,8 @@ def commit(
     """
     for edit in edits:
         _check_opened(edit, opened)
+    for edit, inside in _outermost(edits):
+        _check_depth(edit, inside)
     with ExitStack() as stack:
         try:
             targets = [_opened(edit, inside, stack) for edit, inside in _outermost(edits)]
@@ -292,6 +298,12 @@ def _check_opened(edit: Edit, opened: Opened) -> None:
     for intent in needed:
         if not opened.opens("write", intent.target or ""):
             raise NotCommitted(f"`{intent.target}` is not opened to be written, so nothing was written")
+
+
+def _check_depth(edit: Edit, inside: Iterable[str]) -> None:
+    most = edit.path.count("/") + MOST_LEVELS
+    if any(path.count("/") > most for path in inside):
+        raise NotCommitted(f"`{edit.path}` is more than {MOST_LEVELS} levels deep, so nothing was written")
 
 
 def _changed(path: str) -> NotCommitted:

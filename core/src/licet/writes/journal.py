@@ -132,10 +132,10 @@ class Journal:
 def _entry(content: dict[str, Any]) -> JournalEntry:
     steps = (
         Step(
-            one["parent"],
+            _text(one["parent"]),
             _identity(one["parent_id"]),
-            one["name"],
-            one["draft"],
+            _text(one["name"]),
+            _text(one["draft"]),
             one["had"] and _identity(one["had"]),
             one["has"] and _identity(one["has"]),
         )
@@ -144,7 +144,13 @@ def _entry(content: dict[str, Any]) -> JournalEntry:
     state: State = content["state"]
     if state not in ("preparing", "prepared", "done"):
         raise ValueError(f"`{state}` is no state of a commit")
-    return JournalEntry(content["run_id"], state, tuple(steps))
+    return JournalEntry(_text(content["run_id"]), state, tuple(steps))
+
+
+def _text(given: object) -> str:
+    if not isinstance(given, str):
+        raise TypeError("expected a text")
+    return given
 
 
 def _identity(given: list[int]) -> Identity:

@@ -55,7 +55,7 @@ def _recovered(journal: Journal, run_id: str, entry: JournalEntry | None) -> Rec
         return Recovered(run_id, "failed", reason="its entry in the journal can't be read")
     try:
         (finish if entry.state == "done" else undo)(entry)
-    except OSError as problem:
+    except (OSError, RecursionError) as problem:  # others may have put a tree there that is too deep for us
         journal.set_aside(run_id)
         return Recovered(run_id, "failed", entry.paths, reason=str(problem))
     journal.remove(entry)

@@ -62,6 +62,7 @@ def past_of(records: Sequence[Record], content: Content) -> Past:
         random=random,
         readings=tuple(_readings(records)),
         calls=_calls(records, content),
+        refusals=_refusals(records, content),
     )
 
 
@@ -76,19 +77,18 @@ def execution_of(records: Iterable[Record]) -> Mapping[str, Any]:
 
 
 def stand_ins(records: Sequence[Record]) -> dict[str, Callable[..., Any]]:
-    """Tools of the names, parameters and kinds of those that a run had; none of them can be called.
+    """Tools of the names and parameters of those that a run had; none of them can be called.
 
     Raises:
         NotReplayable: the record does not say what they take.
     """
-    request, execution = (_body(records, kind) or {} for kind in ("request", "execution"))
+    request = _body(records, "request") or {}
     names, told = bodies.texts(request.get("tools")), request.get("signatures")
     if names and not isinstance(told, Mapping):
         raise NotReplayable("its record does not say what its tools take: an older licet wrote it")
-    awaited = bodies.texts(execution.get("awaitable"))
     found = {}
     for name in names:
-        act = _async_stand_in() if name in awaited else _stand_in()
+        act = _stand_in()
         try:
             found[name] = stand_in(told[name], act) if isinstance(told, Mapping) and name in told else act
         except ValueError:
@@ -98,13 +98,6 @@ def stand_ins(records: Sequence[Record]) -> dict[str, Callable[..., Any]]:
 
 def _stand_in() -> Callable[..., Any]:
     def act(*_1: object, **_2: object) -> NoReturn:
-        raise RuntimeError("a recorded tool can't be called")
-
-    return act
-
-
-def _async_stand_in() -> Callable[..., Any]:
-    async def act(*_1: object, **_2: object) -> NoReturn:
         raise RuntimeError("a recorded tool can't be called")
 
     return act
@@ -160,6 +153,20 @@ def _calls(records: Sequence[Record], content: Content) -> dict[int, PastCall]:
     return found
 
 
+def _refusals(records: Sequence[Record], content: Content) -> dict[int, Reply | None]:
+    """What the code was told of calls that it could not make, which have an end alone; None if not kept."""
+    calls = [record for record in records if record.entry.kind == "tool_call"]
+    begun = {one.entry.body.get("sequence") for one in calls if one.entry.phase == "before"}
+    found: dict[int, Reply | None] = {}
+    for end in calls:
+        sequence = end.entry.body.get("sequence")
+        if end.entry.body.get("outcome") == "refused" and sequence not in begun:
+            if type(sequence) is not int:
+                raise NotReplayable("its record can't be understood")
+            found[sequence] = _raised(end, content) if "error" in end.kept else None
+    return found
+
+
 def _outcome(end: Record) -> CallOutcome:
     said = end.entry.body.get("outcome")
     for outcome in get_args(CallOutcome):
@@ -179,7 +186,11 @@ def _reply(began: Record, end: Record, outcome: CallOutcome, content: Content) -
             return Reply(value=values.from_json(kept))
         except ValueError:
             raise NotReplayable(f"what is kept of call {number} can't be understood") from None
-    kind = bodies.text(end.entry.body, "error")
+    return _raised(end, content)
+
+
+def _raised(end: Record, content: Content) -> Reply:
+    number, kind = end.entry.body.get("sequence"), bodies.text(end.entry.body, "error")
     if kind is None:
         raise NotReplayable(f"what call {number} raised is not recorded: an older licet wrote it")
     message = _kept(end, "error", content, number) if "error" in end.kept else b""  # empty ones are not kept
