@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -330,4 +331,4 @@ def test_other_deciders_vote_on_calls(stack_of: StackOf) -> None:
     assert [(d.call.tool, d.effect) for d in asked if d.call] == [("pay", "allow")] * 2
     assert [body["effect"] for _, phase, body in inside.trail.steps if phase == "before"] == ["allow", "deny"]
     ballots = inside.trail.steps[2][2]["ballots"]
-    assert ballots == (Ballot("opa", "deny", "too much", "sha256:1"),)
+    assert ballots == [asdict(Ballot("opa", "deny", "too much", "sha256:1"))]

@@ -23,6 +23,7 @@ from licet.values import (
     check_crossing,
     decode,
     encode,
+    exactly,
     from_json,
     repr_bounded,
     to_json,
@@ -298,3 +299,23 @@ def test_members_chosen_to_have_one_hash_are_refused() -> None:
             from_json(to_json(container))
     spread = set(range(2000))
     assert from_json(to_json(spread)) == spread
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats() | st.text(max_size=4),
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(("$type", "a", "é")), inner)
+        ),
+        max_leaves=8,
+    )
+)
+def test_what_is_simple_is_written_as_all_else(value: object) -> None:
+    bounded = Budget()  # equal to the default, and not taken for it
+    try:
+        expected = exactly(value, bounded)
+    except ValueError:
+        with pytest.raises(ValueError, match=r"."):
+            exactly(value)
+    else:
+        assert exactly(value) == expected

@@ -37,14 +37,19 @@ def own_state() -> Iterator[Path]:
             os.chdir(before)
 
 
+def seconds(work: Callable[[], object]) -> float:
+    """How long `work` takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
 def compare(ours: Callable[[], object], theirs: Callable[[], object], rounds: int) -> tuple[float, float]:
     """Median seconds of both, taken in turn so that drift of the machine hits both."""
     a, b = [], []
     for _ in range(rounds):
         for work, times in ((ours, a), (theirs, b)):
-            began = time.perf_counter()
-            work()
-            times.append(time.perf_counter() - began)
+            times.append(seconds(work))
     return statistics.median(a), statistics.median(b)
 
 
@@ -55,32 +60,47 @@ def show(name: str, ours: float, peer: str, theirs: float, goal: str) -> None:
 
 
 def warm_run() -> None:
-    """`runtime.run("1+1")` with a durable trail, against a fresh Monty pool a run (the seed's way)."""
+    """`run` and `run_sync` of `1+1` with a durable trail, against a fresh Monty pool a run."""
     from licet import Runtime
     from pydantic_monty import AsyncMonty
 
-    async def main() -> tuple[float, float]:
-        async def fresh() -> None:
-            async with AsyncMonty(max_processes=1, min_processes=0) as pool, pool.checkout() as session:
-                await session.feed_run("1+1")
+    async def fresh() -> None:
+        async with AsyncMonty(max_processes=1, min_processes=0) as pool, pool.checkout() as session:
+            await session.feed_run("1+1")
 
-        async with Runtime() as runtime:
-            await runtime.run("1+1")
+    with own_state(), Runtime() as runtime, asyncio.Runner() as runner:
+        for name, ours in (
+            ("warm run, durable trail", lambda: runner.run(runtime.run("1+1"))),
+            ("warm run_sync, durable trail", lambda: runtime.run_sync("1+1")),
+        ):
+            ours()
             a: list[float] = []
             b: list[float] = []
             for _ in range(10):
                 # in blocks: a pool that is being torn down would disturb the very next run
-                for work, times in ((lambda: runtime.run("1+1"), a), (fresh, b)):
-                    await asyncio.sleep(0.1)
-                    for _ in range(20):
-                        began = time.perf_counter()
-                        await work()
-                        times.append(time.perf_counter() - began)
-        return statistics.median(a), statistics.median(b)
+                for work, times in ((ours, a), (lambda: runner.run(fresh()), b)):
+                    time.sleep(0.1)
+                    times += [seconds(work) for _ in range(20)]
+            show(name, statistics.median(a), "fresh AsyncMonty pool a run", statistics.median(b), "0.35x")
 
-    with own_state():
-        ours, theirs = asyncio.run(main())
-    show("warm run, durable trail", ours, "fresh AsyncMonty pool a run", theirs, "0.5x")
+
+def warm_memory() -> None:
+    """`run_sync("1+1")` with a log in memory, against a warm checkout of Monty that runs the same."""
+    from licet import Runtime
+    from licet.record import MemoryLog
+    from pydantic_monty import Monty
+
+    with own_state(), Runtime(log=MemoryLog()) as runtime, Monty() as pool:
+
+        def bare() -> None:
+            with pool.checkout() as session:
+                session.feed_run("1+1")
+
+        for _ in range(50):
+            runtime.run_sync("1+1")
+            bare()
+        ours, theirs = compare(lambda: runtime.run_sync("1+1"), bare, 1000)
+    show("warm run_sync, log in memory", ours, "warm Monty checkout", theirs, "4x")
 
 
 def selection() -> None:
@@ -267,6 +287,7 @@ BENCHMARKS = {
     work.__name__: work
     for work in (
         warm_run,
+        warm_memory,
         selection,
         whole_process,
         controlled_process,

@@ -30,6 +30,7 @@ from licet.decide import Decision, decide_call, tightened
 from licet.digests import Digest, of_call
 from licet.errors import AuditUnavailable
 from licet.performing import Performance, ToolExit
+from licet.plain import Plain, plain_body
 from licet.plan import ExecutionPlan
 from licet.policy.facts import CallFacts
 from licet.policy.patterns import Effect
@@ -112,6 +113,9 @@ class ToolCalls:
         self._before = before
         self._waits = waits
         self._sequence: int = past["sequence"] if past else 0
+        loaded = prepared.stack.loaded or prepared.stack
+        self._steady = deciders is None and not (loaded.has_rules or loaded.rehearsed)
+        self._is_async: dict[str, bool] = {}
 
     def state(self) -> dict[str, Any]:
         """What was called so far, and what waits, as plain data."""
@@ -139,7 +143,7 @@ class ToolCalls:
             return await self._refused(sequence, name, str(problem))
         took_ns = time.monotonic_ns() - began_ns
         digest = of_call(self._digest, self._plan.plan_digest, sequence, name, arguments)
-        body = {"sequence": sequence, "tool": name, "call_digest": digest, **bodies.call(decision, tool)}
+        body = Plain(self._told(name, call.line, decision, tool), sequence=sequence, call_digest=digest)
         body |= {"argument_bytes": len(arguments), "took_ns": took_ns}
         self._before()
         self._trail.step("tool_call", body, phase="before", kept=keeping.of_call(self._prepared, arguments))
@@ -189,6 +193,14 @@ class ToolCalls:
     def _has_to_wait(self, call: ToolCall, tool: Tool | None, decision: Decision) -> bool:
         asked = tool is not None and decision.effect == "ask" and not decision.ends_run
         return asked and self._waits(call, decision)
+
+    def _told(self, name: str, line: int | None, decision: Decision, tool: Tool | None) -> Plain:
+        """What a record says of a decision; where only name and line decide, it is made once for these."""
+
+        def make() -> Plain:
+            return plain_body({"tool": name, **bodies.call(decision, tool)})
+
+        return self._prepared.shared.once((name, line), make) if self._steady else make()
 
     def _arguments(self, call: ToolCall, tool: Tool | None) -> str:
         """The arguments of a call in wire form.
@@ -259,7 +271,9 @@ class ToolCalls:
 
     async def _perform(self, begun: _Begun, call: ToolCall, tool: Tool | None) -> _Answer:
         assert tool is not None
-        performance = Performance(tool, call)
+        if (is_async := self._is_async.get(call.name)) is None:
+            is_async = self._is_async[call.name] = tool.is_async
+        performance = Performance(tool, call, is_async=is_async)
         try:
             await performance.wait(self._patience(tool))
         except asyncio.CancelledError:

@@ -221,7 +221,7 @@ class Attestor:
         Attacks nothing.
         """
         found = [self._known(backend) for backend in backends]
-        on_what = [*found, *[known.receipts for known in found]]
+        on_what: list[_Known | Receipts] = [*found, *[known.receipts for known in found]]
         before, offered = self._offered
         if len(before) != len(on_what) or not all(map(operator.is_, before, on_what)):
             offered = tuple([offer(known.descriptor, known.receipts, self._attacks) for known in found])

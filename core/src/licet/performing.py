@@ -11,10 +11,12 @@ Rules this module keeps:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import inspect
 import os
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from licet.backend import ToolCall
@@ -28,27 +30,36 @@ JOIN_S = 3.0
 class Performance:
     """One call of a tool under way; made on the loop that waits for it."""
 
-    def __init__(self, tool: Tool, call: ToolCall) -> None:
+    def __init__(self, tool: Tool, call: ToolCall, *, is_async: bool | None = None) -> None:
+        """Begin. `is_async` is that of the tool, where somebody knows it already."""
         self._tool = tool
         self._call = call
         self._on_thread = False
         self._loop = asyncio.get_running_loop()
-        self._task = self._loop.create_task(self._perform())
-        self._task.add_done_callback(_heard)
+        self._context = contextvars.copy_context()
+        self._inner: asyncio.Task[Any] | None = None
+        self._wake: Callable[[], None] | None = None
+        self._answer: asyncio.Future[Any]
+        if tool.is_async if is_async is None else is_async:
+            self._answer = self._loop.create_task(self._perform())
+        else:
+            self._answer = self._loop.create_future()
+            self._begin_on_thread()
+        self._answer.add_done_callback(_heard)
 
     @property
     def is_over(self) -> bool:
         """Whether the tool returned or raised, and was not cancelled."""
-        return self._task.done() and not self._task.cancelled()
+        return self._answer.done() and not self._answer.cancelled()
 
     @property
     def is_gone(self) -> bool:
         """Whether nothing of it runs any more."""
-        return self._task.done() and not self._on_thread
+        return self._answer.done() and not self._on_thread
 
     async def wait(self, patience: float | None) -> None:
         """Wait until it is over, at most `patience` seconds; being cancelled leaves it running."""
-        if self._task.done():
+        if self._answer.done():
             return
         waiter: asyncio.Future[None] = self._loop.create_future()
 
@@ -56,18 +67,20 @@ class Performance:
             if not waiter.done():
                 waiter.set_result(None)
 
-        self._task.add_done_callback(wake)
+        self._answer.add_done_callback(wake)
+        self._wake = wake
         timer = self._loop.call_later(patience, wake) if patience is not None else None
         try:
             await waiter
         finally:
-            self._task.remove_done_callback(wake)
+            self._wake = None
+            self._answer.remove_done_callback(wake)
             if timer is not None:
                 timer.cancel()
 
     async def stop(self) -> None:
         """Cancel it, and wait a little until it is gone, if it can be stopped."""
-        self._task.cancel()
+        (self._inner or self._answer).cancel()
         await self.wait(JOIN_S)
 
     def result(self) -> Any:
@@ -76,28 +89,53 @@ class Performance:
         Raises:
             BaseException: what the tool raised.
         """
-        return self._task.result()
+        return self._answer.result()
 
     async def _perform(self) -> Any:
-        handler, call = self._tool.handler, self._call
-        if self._tool.is_async:
-            return await _guarded(handler(*call.args, **call.kwargs))
-        value = await self._off_loop()
-        return await _guarded(value) if inspect.isawaitable(value) else value
+        return await _guarded(self._tool.handler(*self._call.args, **self._call.kwargs))
 
-    async def _off_loop(self) -> Any:
-        context, call = contextvars.copy_context(), self._call
+    def _begin_on_thread(self) -> None:
         self._on_thread = True
 
-        def work() -> Any:
+        def work() -> None:
+            value: Any = None
+            problem: BaseException | None = None
             try:
-                return context.run(self._tool.handler, *call.args, **call.kwargs)
-            except (asyncio.CancelledError, KeyboardInterrupt, SystemExit, StopIteration) as problem:
-                raise ToolExit(type(problem).__name__, str(problem)) from None
-            finally:
-                self._on_thread = False
+                value = self._context.run(self._tool.handler, *self._call.args, **self._call.kwargs)
+            except (asyncio.CancelledError, KeyboardInterrupt, SystemExit, StopIteration) as stop:
+                problem = ToolExit(type(stop).__name__, str(stop))
+            except BaseException as raised:
+                problem = raised
+            self._on_thread = False
+            with contextlib.suppress(RuntimeError):  # that loop has ended, and with it whoever waited
+                self._loop.call_soon_threadsafe(self._returned, value, problem)
 
-        return await _threads().call(work).result()
+        _threads().submit(work)
+
+    def _returned(self, value: Any, problem: BaseException | None) -> None:
+        """Take what came of the call on its thread; on the loop."""
+        if self._answer.done():  # nobody waits for it any more
+            if inspect.iscoroutine(value):
+                value.close()
+            return
+        if problem is not None:
+            self._answer.set_exception(problem)
+        elif inspect.isawaitable(value):
+            self._inner = self._loop.create_task(_guarded(value), context=self._context.copy())
+            self._inner.add_done_callback(self._awaited)
+            return
+        else:
+            self._answer.set_result(value)
+        if self._wake is not None:
+            self._wake()  # a callback of the future would, one turn of the loop later
+
+    def _awaited(self, inner: asyncio.Task[Any]) -> None:
+        if inner.cancelled():
+            self._answer.cancel()
+        elif (problem := inner.exception()) is not None:
+            self._answer.set_exception(problem)
+        else:
+            self._answer.set_result(inner.result())
 
 
 class ToolExit(Exception):
@@ -124,8 +162,8 @@ async def _guarded(answer: Any) -> Any:
         raise ToolExit("KeyboardInterrupt", str(problem)) from None
 
 
-def _heard(task: asyncio.Task[Any]) -> None:
-    """Look at what a task raised that nobody waits for, so that nothing complains of it."""
+def _heard(task: asyncio.Future[Any]) -> None:
+    """Look at what a call raised that nobody waits for, so that nothing complains of it."""
     if not task.cancelled():
         task.exception()
 

@@ -326,8 +326,8 @@ class Runtime:
             try:
                 prepared = await self._proved(prepared, trail, again)
             except asyncio.CancelledError:
-                body = bodies.refusal(Termination.cancelled, "cancelled while its sandbox was attacked")
-                await asyncio.shield(trail.end("result", body))
+                ended = bodies.refusal(Termination.cancelled, "cancelled while its sandbox was attacked")
+                await asyncio.shield(trail.end("result", ended))
                 raise
         once, selection = prepared.shared.once, prepared.selection
         trail.step("selection", once("selection", lambda: plain_body(bodies.selection(selection))))

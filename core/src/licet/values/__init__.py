@@ -117,5 +117,31 @@ def exactly(value: object, budget: Budget = DEFAULT) -> str:
     Raises:
         ValueError: as for `check_crossing`.
     """
+    if budget is DEFAULT and _is_simple(value):
+        return json.dumps(value, separators=(",", ":"))
     tree = _encode.encode(value, budget.nodes, budget.depth, budget.bytes, repr_bounded, strict=True)
     return _encode.write(tree)
+
+
+_SIMPLE_MEMBERS, _SIMPLE_LENGTH, _SIMPLE_INT = 32, 200, 2**31
+
+
+def _is_simple(value: object, level: int = 0) -> bool:
+    """Whether a value is small, and JSON as it is: most arguments and results are."""
+    kind = type(value)
+    if value is None or kind is bool:
+        return True
+    if kind is int:
+        return -_SIMPLE_INT < value < _SIMPLE_INT  # type: ignore[operator]
+    if kind is str:
+        return len(value) <= _SIMPLE_LENGTH and value.isascii()  # type: ignore[arg-type, attr-defined]
+    if level == 2 or (kind is not list and kind is not dict):
+        return False
+    if len(value) > _SIMPLE_MEMBERS:  # type: ignore[arg-type]
+        return False
+    if kind is dict:
+        for key in value:  # type: ignore[attr-defined]
+            if type(key) is not str or key == "$type" or len(key) > _SIMPLE_LENGTH or not key.isascii():
+                return False
+        value = value.values()  # type: ignore[attr-defined]
+    return all(_is_simple(one, level + 1) for one in value)  # type: ignore[attr-defined]
