@@ -11,7 +11,7 @@ import pytest
 from licet.backend import Descriptor, Host, Language, Outcome, Sandbox, Termination, execute
 from licet.contract import SandboxEnforcementContract
 from licet.errors import BackendError
-from licet.plan import ExecutionPlan, Opened
+from licet.plan import MOST_SUSPENSION, ExecutionPlan, Opened
 from licet.probe.order import Order
 from licet.probe.trial import Ear
 
@@ -82,6 +82,29 @@ def test_a_ctrl_c_is_the_users_in_the_main_thread_alone() -> None:
 def test_a_cancellation_is_passed_on() -> None:
     with pytest.raises(asyncio.CancelledError):
         run(Raising("run", asyncio.CancelledError))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "why"),
+    [
+        (Outcome(Termination.timeout, suspension=b"x"), "suspended a run that waits for nothing"),
+        (
+            Outcome(Termination.approval_pending, suspension=bytes(MOST_SUSPENSION + 1)),
+            "wrote a run down as no bytes, or as too many",
+        ),
+        (
+            Outcome(Termination.approval_pending, suspension="x"),  # type: ignore[arg-type]
+            "wrote a run down as no bytes, or as too many",
+        ),
+    ],
+)
+def test_a_suspension_is_bytes_of_a_run_that_waits(outcome: Outcome, why: str) -> None:
+    class Suspending(Raising):
+        async def run(self, plan: ExecutionPlan, host: Host) -> Outcome:
+            return outcome
+
+    with pytest.raises(BackendError, match=f"^backend `raising` {why}$"):
+        run(Suspending("nowhere", SystemExit))
 
 
 def test_one_that_raises_nothing_runs() -> None:

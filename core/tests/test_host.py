@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
-from licet.backend import Reply, Termination, ToolCall
+from licet.backend import GuestError, Reply, Termination, ToolCall
 from licet.calling import signature_of
 from licet.contract import SandboxEnforcementContract
 from licet.decide import Ballot, Decision
@@ -56,6 +57,7 @@ class Inside:
         tools: dict[str, Callable[..., Any]],
         deciders: Deciders | None = None,
         calls: int = 100,
+        **more: Any,
     ) -> None:
         self.trail = Written()
         prepared = prepare(
@@ -81,7 +83,7 @@ class Inside:
             plan_digest="P",
             policy_class="c",
         )
-        self.host = RunHost(plan, prepared, cast("Trail", self.trail), digest, deciders)
+        self.host = RunHost(plan, prepared, cast("Trail", self.trail), digest, deciders, **more)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Reply:
         return asyncio.run(self.host.call(ToolCall(name, args, kwargs, 7)))
@@ -246,6 +248,72 @@ def test_calls_are_counted_whatever_becomes_of_them(stack_of: StackOf) -> None:
     inside.call("pay", "A1", 1)
     assert inside.call("pay", "A1", 1).fatal is Termination.tool_limit
     assert inside.outcomes == [("pay", "allow", "returned")]
+
+
+ASKS = TOOLS + "ask: [tool pay]\n"
+
+
+def test_a_call_waits_where_somebody_can_be_asked(stack_of: StackOf) -> None:
+    inside = Inside(stack_of(ASKS), {"pay": pay, "find": lambda: 1}, waits=lambda call, decision: True)
+    assert said(inside.call("find")) == 1
+    reply = inside.call("pay", "A1", 5)
+    assert (reply.fatal, inside.host.why_ended) == (
+        Termination.approval_pending,
+        "the call of `pay` waits for an approval",
+    )
+    waiting = inside.host.waiting
+    assert waiting is not None
+    assert (waiting.sequence, waiting.name, waiting.arguments) == (2, "pay", '[["A1",5],{}]')
+    kind, phase, body = inside.trail.steps[-1]
+    assert (kind, phase, body["sequence"], body["effect"]) == ("tool_call", "before", 2, "ask")
+    assert (body["call_digest"], inside.trail.open) == (waiting.digest, 0)
+    assert inside.outcomes == [("find", "allow", "returned")]
+
+
+def test_what_is_denied_or_unknown_never_waits(stack_of: StackOf) -> None:
+    stack = stack_of("ask: [tool *]\ndeny: [tool pay]\n")
+    inside = Inside(stack, {"pay": pay}, waits=lambda call, decision: True)
+    assert said(inside.call("pay", "A1", 5))[0] == "PermissionError"
+    assert said(inside.call("ghost"))[0] == "PermissionError"
+    assert inside.host.waiting is None
+
+
+@pytest.mark.parametrize("error", [None, GuestError("PermissionError", "no")])
+def test_a_host_goes_on_where_another_one_stood(stack_of: StackOf, error: GuestError | None) -> None:
+    tools: dict[str, Callable[..., Any]] = {"pay": pay, "find": lambda: 1}
+    first = Inside(stack_of(ASKS), tools, waits=lambda call, decision: True, calls=3)
+    first.host.write("stdout", b"x" * 60)
+    first.host.random_bytes(5)
+    first.host.now("time.time")
+    first.call("find")
+    first.call("pay", "A1", 5)
+    state = json.loads(json.dumps(first.host.state()))
+    second = Inside(stack_of(ASKS), tools, calls=3, past=state)
+    assert second.host.state() == state
+    reply = asyncio.run(second.host.settle(error))
+    assert (reply.value, reply.error) == (("paid 5 for A1", None) if error is None else (None, error))
+    outcome = "returned" if error is None else "denied"
+    assert second.outcomes == [("find", "allow", "returned"), ("pay", "ask", outcome)]
+    assert [(phase, body["sequence"]) for _, phase, body in second.trail.steps] == [("after", 2)]
+    assert (second.host.waiting, second.host.why_ended) == (None, None)
+    assert said(second.call("find")) == 1
+    assert second.call("find").fatal is Termination.tool_limit
+    assert second.host.write("stdout", b"y" * 40)
+    assert not second.host.write("stdout", b"y")
+    out, _ = second.host.written()
+    assert (out.head, out.total) == (b"xxxxx", 101)
+    counts = second.host.counts()["surroundings"]
+    assert (counts["clock_readings"], counts["random_bytes"]) == (1, 5)
+
+
+def test_nothing_is_settled_where_nothing_waits(stack_of: StackOf) -> None:
+    inside = Inside(stack_of(ASKS), {"pay": pay}, waits=lambda call, decision: True)
+    with pytest.raises(ValueError, match=r"^no call waits$"):
+        asyncio.run(inside.host.settle())
+    inside.call("pay", "A1", 5)
+    other = Inside(stack_of(ASKS), {}, past=inside.host.state())
+    with pytest.raises(ValueError, match=r"^there is no tool `pay`$"):
+        asyncio.run(other.host.settle())
 
 
 def test_other_deciders_vote_on_calls(stack_of: StackOf) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import tracemalloc
 import unicodedata
@@ -126,3 +127,16 @@ def test_writers_of_several_threads_lose_nothing() -> None:
 def test_a_negative_limit_is_refused() -> None:
     with pytest.raises(ValueError, match="expected a limit of 0 bytes or more, found `-1`"):
         BoundedSink(-1)
+
+
+@given(st.lists(st.binary(max_size=9000), max_size=8), st.integers(0, 9), st.integers(0, 30))
+def test_a_sink_goes_on_as_another_one(pieces: list[bytes], cut: int, limit: int) -> None:
+    whole, first = BoundedSink(limit), BoundedSink(limit)
+    for piece in pieces:
+        whole.write(piece)
+    for piece in pieces[:cut]:
+        first.write(piece)
+    second = BoundedSink(limit, json.loads(json.dumps(first.state())))
+    for piece in pieces[cut:]:
+        second.write(piece)
+    assert second.pieces() == whole.pieces()

@@ -1,6 +1,8 @@
 """What a stage knows, as a record holds it."""
 
+import copy
 import json
+import pickle
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from licet.plain import canonical, plain_body
+from licet.plain import Plain, canonical, plain_body
 
 
 class Colour(StrEnum):
@@ -69,3 +71,18 @@ def test_what_a_stage_knows_becomes_what_a_record_can_hold(body: dict[str, Any])
 )
 def test_what_has_no_place_in_a_record_becomes_text(value: object, held: object) -> None:
     assert plain_body({"it": value}) == {"it": held}
+
+
+def test_what_is_shared_is_spelled_once_and_the_same_as_every_time() -> None:
+    body = plain_body({"b": 0.5, "a": {"z": "é", "y": [1, None]}})
+    assert canonical({"x": 1, "body": dict(body)}) == canonical(Plain(x=1, body=body.spelled()))
+    assert body.spelled() is body.spelled()
+
+
+def test_a_copy_is_spelled_anew() -> None:
+    body = plain_body({"a": {"b": 1}})
+    body.spelled()
+    for other in (copy.copy(body), copy.deepcopy(body), pickle.loads(pickle.dumps(body))):
+        assert (type(other), other) == (Plain, body)
+        other["a"] = 2
+        assert canonical(Plain(body=other.spelled())) == b'{"body":{"a":2}}'

@@ -64,7 +64,6 @@ ALTERATIONS: dict[str, Any] = {
     "plan_digest": "sha256:2",
     "policy_class": "sha256:3",
     "tenant": "other",
-    "awaitable": frozenset({"find"}),
     "files": (Mount("/w/a", "/b"),),
     "clock": "frozen",
     "resumption": Resumption(b"x"),

@@ -13,7 +13,7 @@ from licet.errors import AuditUnavailable, InvalidPolicy
 from licet.plugins import GROUP, Plugins
 from licet.request import NormalizedRequest
 from licet.scrubbing import Secret
-from licet.settings import Settings
+from licet.settings import Settings, load_settings
 from licet.state import StateDirectory
 
 STATE = cast("StateDirectory", SimpleNamespace())
@@ -321,3 +321,47 @@ def test_a_scrubber_that_fails_withholds_the_text_and_tells_nothing_of_it(
 def test_a_scrubber_takes_what_it_needs(plugins: Made) -> None:
     narrow = scrubber("return [Secret('a', 0, len(text))]").replace("(text, channel)", "(text)")
     assert plugins(a=narrow).secrets("abc", "error") == (Secret("a", 0, 3),)
+
+
+LACKING = """
+from licet.hookspecs import hookimpl
+@hookimpl
+def licet_lacks():
+    {body}
+"""
+
+
+def test_what_a_plugin_works_without_is_said(plugins: Made) -> None:
+    finds = scrubber("return []")
+    made = plugins(
+        a=finds + LACKING.format(body="return {'detector': 'pip install x', 'model': ''}"),
+        b=finds + LACKING.format(body="return {}"),
+    )
+    assert {*made.scrubbers} == {"a (no detector, no model)", "b"}
+    assert made.problems == [
+        "plugin `a` works without its detector: `pip install x`",
+        "plugin `a` works without its model",
+    ]
+    assert not made.has_deciders
+
+
+@pytest.mark.parametrize("body", ["raise OSError('dumb')", "return None", "return 3"])
+def test_one_that_can_not_say_what_it_lacks_is_not_whole(plugins: Made, body: str) -> None:
+    made = plugins(a=scrubber("return []") + LACKING.format(body=body))
+    assert made.scrubbers == ("a (no known state)",)
+    assert len(made.problems) == 2
+
+
+def test_what_an_administrator_enables_has_to_be_whole(plugins: Made, tmp_path: Path) -> None:
+    managed = tmp_path / "config.toml"
+    managed.write_text('enabled = ["guard"]\n')
+    text = scrubber("return []") + LACKING.format(body="return {'detector': 'pip install x'}")
+    plugins(guard=text)  # writes the module
+    found = [EntryPoint("guard", "licet_test_plugin_guard", GROUP)]
+    made = Plugins(load_settings(None, {"LICET_ENABLED": ""}, managed=managed), found=found)
+    [vote] = made.ballots(REQUEST, DECISION)
+    assert (vote.decider, vote.effect) == ("guard", "deny")
+    assert (
+        vote.reason == "the administrator enables the plugin `guard`, and it is not whole here: no detector"
+    )
+    assert not Plugins(Settings(enabled=("guard",)), found=found).has_deciders  # the twin: nobody demands it

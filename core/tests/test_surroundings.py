@@ -29,6 +29,11 @@ def test_bytes_are_the_same_however_they_are_asked_for(counts: list[int]) -> Non
     assert b"".join(parts) == ByteStream(KEY).take(sum(counts))
 
 
+@given(st.integers(0, 5000), st.integers(0, 3000))
+def test_a_stream_goes_on_where_another_one_stood(taken: int, more: int) -> None:
+    assert ByteStream(KEY, taken).take(more) == ByteStream(KEY).take(taken + more)[taken:]
+
+
 def test_threads_share_a_stream_without_sharing_a_byte() -> None:
     stream, found = ByteStream(KEY), []
     threads = [
@@ -48,6 +53,9 @@ def test_a_frozen_clock_stands_and_another_is_never_set_back(monkeypatch: pytest
     before = real.now("a")
     monkeypatch.setattr(time, "time", lambda: 0.0)  # somebody sets the clock of the machine
     assert real.now("a") >= before > 1.7e9
+    elsewhere = RunSurroundings(KEY, reached=before, taken=7)  # on a machine whose clock is behind
+    assert elsewhere.now("a") >= before
+    assert elsewhere.random_bytes(5) == ByteStream(KEY).take(12)[7:]
 
 
 def test_readings_are_handed_out_once_in_order_and_no_more_than_are_kept() -> None:
@@ -60,6 +68,16 @@ def test_readings_are_handed_out_once_in_order_and_no_more_than_are_kept() -> No
         readings.note("a", value, stands=False)
     assert readings.drain() == [Read("a", (4.0,))]
     assert (readings.total, readings.unrecorded) == (6, 2)
+
+
+def test_readings_go_on_where_others_stood() -> None:
+    first = Readings(3)
+    for value in (1.0, 7.0, 2.0, 3.0):
+        first.note("a", value, stands=False)
+    assert first.state() == {"total": 4, "unrecorded": 1, "latest": 7.0, "left": 0}
+    second = Readings(3, first.state())
+    second.note("b", 8.0, stands=False)
+    assert (second.drain(), second.total, second.unrecorded, second.latest) == ([], 5, 2, 8.0)
 
 
 def test_readings_of_a_clock_that_stands_are_only_counted() -> None:

@@ -18,7 +18,6 @@ DISTRIBUTIONS = {
     "licet_controlled_process",
     "licet_monty",
     "licet_policies",
-    "licet_secrets",
 }
 
 
@@ -68,6 +67,9 @@ def test_core_alone_refuses_to_run_without_a_trail(wheels: list[Path], tmp_path:
     python = tmp_path / "venv" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     core = next(wheel for wheel in wheels if wheel.name.startswith("licet-"))
     uv("pip", "install", "--quiet", "--python", str(python), str(core), cwd=tmp_path)
+    without = "import licet.secrets.plugin as plugin; print(plugin.licet_lacks())"
+    shown = subprocess.run([str(python), "-c", without], capture_output=True, text=True, check=True)
+    assert shown.stdout == "{'detector': \"pip install 'licet[secrets]'\"}\n"
     (tmp_path / "p.yaml").write_text("licet: 1\n")
     done = subprocess.run(
         [str(python), "-m", "licet", "run", "--policy", "p.yaml", "-c", "1"],

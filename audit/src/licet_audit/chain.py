@@ -91,7 +91,7 @@ class Spelling:
         """The fields up to `prev`; Plain, which need not be checked, if the body is."""
         plain = type(entry.body) is Plain
         fields: dict[str, Any] = {
-            "body": entry.body if plain else dict(entry.body),
+            "body": entry.body.spelled() if type(entry.body) is Plain else dict(entry.body),
             "kind": entry.kind,
             "log": self.log,
             "mono_ns": str(entry.mono_ns),

@@ -9,7 +9,6 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from licet import plan as plans
 from licet.contract import SandboxEnforcementContract
+from licet.deadlines import Deadlines, Overdue
 from licet.errors import BackendError
 from licet.output import bounded
 from licet.plan import ExecutionPlan
@@ -88,8 +88,9 @@ class Descriptor:
     `configuration` tells this instance from others of its class, as far as a wall may depend on it: a file
     and its state, an image and its digest. Receipts are bound to it. `governs` lists the surroundings that
     code gets from `Host.now` and `Host.random_bytes` and from nowhere else. `suspends` says that a run which
-    waits for an approval can be taken out of its sandbox and go on in another. `mounts` says that code can
-    see a file of the host at another path (`ExecutionPlan.files`).
+    waits for an approval can be taken out of its sandbox and go on in another, of a backend that describes
+    itself the same; the limits that the backend watches go on counting there. `mounts` says that code can see
+    a file of the host at another path (`ExecutionPlan.files`).
     """
 
     name: str
@@ -244,7 +245,11 @@ class Sandbox(Protocol):
     """One opened sandbox."""
 
     async def run(self, plan: ExecutionPlan, host: Host) -> Outcome:
-        """Run `plan.code`; on cancellation, stop it, leave nothing running, and re-raise."""
+        """Run `plan.code`; on cancellation, stop it, leave nothing running, and re-raise.
+
+        Raises:
+            SuspensionVoid: `plan.resumption` is nothing that this backend can go on with; nothing ran.
+        """
         ...
 
     async def close(self) -> None:
@@ -304,12 +309,17 @@ async def execute(backend: Backend, plan: ExecutionPlan, host: Host) -> Outcome:
     plans.check(plan)
     if backend.describe().name != plan.backend:
         raise BackendError(f"the plan is for `{plan.backend}`, not for `{backend.describe().name}`")
-    sandbox = await _within(QUEUE_S, plan.backend, "open", lambda: backend.open(plan, host))
+    deadlines = Deadlines(min(QUEUE_S, GRACE_S))
+    name = plan.backend
     try:
-        allowed = (plan.limits.wall_time or 0.0) + GRACE_S
-        outcome = await _within(allowed, plan.backend, "run", lambda: sandbox.run(plan, host))
+        sandbox = await _within(deadlines, QUEUE_S, name, "open", lambda: backend.open(plan, host))
+        try:
+            allowed = (plan.limits.wall_time or 0.0) + GRACE_S
+            outcome = await _within(deadlines, allowed, name, "run", lambda: sandbox.run(plan, host))
+        finally:
+            await _within(deadlines, GRACE_S, name, "close", sandbox.close)
     finally:
-        await _within(GRACE_S, plan.backend, "close", sandbox.close)
+        deadlines.close()
     return _checked(outcome, plan.backend)
 
 
@@ -319,8 +329,11 @@ def _checked(outcome: Outcome, name: str) -> Outcome:
         raise BackendError(f"backend `{name}` returned no outcome")
     if outcome.termination not in _ENDINGS:
         raise BackendError(f"backend `{name}` answered `{outcome.termination}`, which is not its to say")
-    if outcome.suspension is not None and outcome.termination is not Termination.approval_pending:
-        raise BackendError(f"backend `{name}` suspended a run that waits for nothing")
+    if outcome.suspension is not None:
+        if outcome.termination is not Termination.approval_pending:
+            raise BackendError(f"backend `{name}` suspended a run that waits for nothing")
+        if type(outcome.suspension) is not bytes or len(outcome.suspension) > plans.MOST_SUSPENSION:
+            raise BackendError(f"backend `{name}` wrote a run down as no bytes, or as too many")
     if outcome.staged is not None and not isinstance(outcome.staged, Staged):
         raise BackendError(f"backend `{name}` returned no list of what the code wrote")
     exited = outcome.termination is Termination.exited
@@ -350,17 +363,16 @@ _ENDINGS = frozenset(Termination) - {Termination.no_backend, Termination.unknown
 """How a run can end once a backend has it; a denial ends one by a fatal reply of the host."""
 
 
-async def _within(seconds: float, name: str, step: str, call: Callable[[], Awaitable[T]]) -> T:
+async def _within(
+    deadlines: Deadlines, seconds: float, name: str, step: str, call: Callable[[], Awaitable[T]]
+) -> T:
     """Cancel a call of a backend that takes too long; one that obeys can't hold its caller for ever.
 
     Nor may one end the process: a backend that exits has failed. A Ctrl-C of the user is passed on.
     """
     try:
-        async with asyncio.timeout(seconds) as bound:
-            return await call()
-    except TimeoutError:
-        if not bound.expired():
-            raise
+        return await deadlines.within(seconds, call())
+    except Overdue:
         raise BackendError(f"`{name}` did not finish `{step}` within {seconds:.0f} s") from None
     except (SystemExit, KeyboardInterrupt) as problem:
         if isinstance(problem, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():

@@ -41,39 +41,46 @@ if TYPE_CHECKING:
     from licet.probe.results import ProbeResult
 
 
-def request(
-    prepared: Prepared, caller_span: str | None = None, rerun_of: str | None = None
-) -> dict[str, Any]:
+def request(prepared: Prepared, caller_span: str | None = None, rerun_of: str | None = None) -> Plain:
     """Who asks for what, and when: with the decision, all that it takes to decide it again."""
+    body = Plain(prepared.shared.once("request", lambda: _asked(prepared)))
+    body["at"] = prepared.facts.at.isoformat()
+    body["took_ns"] = Plain(prepared.took_ns)
+    if caller_span:
+        body["caller_span"] = plain(caller_span)
+    if rerun_of:
+        body["rerun_of"] = plain(rerun_of)
+    return body
+
+
+def _asked(prepared: Prepared) -> Plain:
     normalized = prepared.request
-    return {
-        "at": prepared.facts.at.isoformat(),
-        "took_ns": prepared.took_ns,
-        **({"caller_span": caller_span} if caller_span else {}),
-        **({"rerun_of": rerun_of} if rerun_of else {}),
-        "subject": normalized.subject.model_dump(exclude_none=True),
-        "digests": normalized.digests.as_json(),
-        "code_bytes": normalized.code_bytes,
-        "stdin_bytes": normalized.stdin_bytes,
-        "inputs": sorted(normalized.inputs),
-        "tools": sorted(normalized.tools),
-        **_signatures(normalized),
-        "environment": sorted(normalized.environment),
-        "workdir": normalized.workdir,
-        "limits": _limits(normalized.limits),
-        "asked_limits": _limits(normalized.asked),
-        "learn": normalized.learn,
-        "intents": None if normalized.intents is None else [str(intent) for intent in normalized.intents],
-        "needs": _needs(prepared.needs),
-        "imports": prepared.report.imports,
-        "numbers": _numbers(normalized.subject),
-        "requirements": normalized.requirements,
-        "changes": normalized.changes,
-        "metadata": normalized.metadata,
-        **({"files": normalized.files} if normalized.files else {}),
-        **keeping.left_out(prepared),
-        **versions(),
-    }
+    return plain_body(
+        {
+            "subject": normalized.subject.model_dump(exclude_none=True),
+            "digests": normalized.digests.as_json(),
+            "code_bytes": normalized.code_bytes,
+            "stdin_bytes": normalized.stdin_bytes,
+            "inputs": sorted(normalized.inputs),
+            "tools": sorted(normalized.tools),
+            **_signatures(normalized),
+            "environment": sorted(normalized.environment),
+            "workdir": normalized.workdir,
+            "limits": _limits(normalized.limits),
+            "asked_limits": _limits(normalized.asked),
+            "learn": normalized.learn,
+            "intents": None if normalized.intents is None else [str(intent) for intent in normalized.intents],
+            "needs": _needs(prepared.needs),
+            "imports": prepared.report.imports,
+            "numbers": _numbers(normalized.subject),
+            "requirements": normalized.requirements,
+            "changes": normalized.changes,
+            "metadata": normalized.metadata,
+            **({"files": normalized.files} if normalized.files else {}),
+            **keeping.left_out(prepared),
+            **versions(),
+        }
+    )
 
 
 def _signatures(normalized: NormalizedRequest) -> dict[str, Any]:
@@ -268,7 +275,6 @@ def execution(plan: ExecutionPlan, chosen: Chosen) -> dict[str, Any]:
         "contract": plan.contract.digest,
         "claimed": plan.contract.levels,
         "opened": _opened(plan.opened),
-        "awaitable": sorted(plan.awaitable),
         "governs": sorted(chosen.descriptor.governs),
     }
 

@@ -7,7 +7,8 @@ Rules this module keeps:
 - a call is counted and recorded whatever becomes of it, also one whose arguments don't fit, which nobody
   decides; arguments, results and time are bounded for each;
 - a plain refusal is raised in the code, which may go on; a fatal one ends the run: the limit of calls is
-  spent, or a rule that came to apply while the code ran denies the run itself;
+  spent, or a rule that came to apply while the code ran denies the run itself, or the call waits for an
+  approval, which its record says before the run is suspended;
 - a result crosses as the tool returned it; of an exception, only its type and a message without places.
 """
 
@@ -16,8 +17,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,6 +32,7 @@ from licet.errors import AuditUnavailable
 from licet.performing import Performance, ToolExit
 from licet.plan import ExecutionPlan
 from licet.policy.facts import CallFacts
+from licet.policy.patterns import Effect
 from licet.policy.signatures import bind
 from licet.prepare import Deciders, Prepared
 from licet.request import Tool
@@ -42,6 +44,25 @@ from licet.trail import Trail
 
 Scrub = Callable[[str], Scrubbed]
 """Takes the secrets out of a message."""
+
+Waits = Callable[[ToolCall, Decision], bool]
+"""Whether a call that has to be asked about waits for the answer, and its run with it; else it is denied."""
+
+
+def nothing_waits(call: ToolCall, decision: Decision) -> bool:
+    """Nobody can be asked."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingCall:
+    """A call that waits for an approval: decided, recorded and not performed; `arguments` are JSON."""
+
+    sequence: int
+    name: str
+    digest: str
+    arguments: str = field(repr=False)
+    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +79,8 @@ class ToolCalls:
     """Answers the calls of one run.
 
     `scrub` takes secrets out of what exceptions tell the code. `recall` answers in place of the tools, which
-    are not called then. `before` is called ahead of each record.
+    are not called then. `before` is called ahead of each record. `past` is the `state` of a run that goes on
+    here. `waiting` is the call that waits for an approval, if one does.
     """
 
     def __init__(
@@ -72,8 +94,13 @@ class ToolCalls:
         scrub: Scrub = Scrubbed,
         recall: Recall | None = None,
         before: Callable[[], None] = lambda: None,
+        waits: Waits = nothing_waits,
+        past: Mapping[str, Any] | None = None,
     ) -> None:
-        self.made: list[ToolCallMade] = []
+        self.made: list[ToolCallMade] = [ToolCallMade(**made) for made in past["made"]] if past else []
+        self.waiting: WaitingCall | None = (
+            WaitingCall(**past["waiting"]) if past and past["waiting"] else None
+        )
         self.why_ended: str | None = None
         self._plan = plan
         self._prepared = prepared
@@ -83,7 +110,14 @@ class ToolCalls:
         self._scrub = scrub
         self._recall = recall
         self._before = before
-        self._sequence = 0
+        self._waits = waits
+        self._sequence: int = past["sequence"] if past else 0
+
+    def state(self) -> dict[str, Any]:
+        """What was called so far, and what waits, as plain data."""
+        made = [asdict(one) for one in self.made]
+        waiting = asdict(self.waiting) if self.waiting is not None else None
+        return {"sequence": self._sequence, "made": made, "waiting": waiting}
 
     async def call(self, call: ToolCall) -> Reply:
         """Decide, record, perform and record one call.
@@ -109,7 +143,7 @@ class ToolCalls:
         body |= {"argument_bytes": len(arguments), "took_ns": took_ns}
         self._before()
         self._trail.step("tool_call", body, phase="before", kept=keeping.of_call(self._prepared, arguments))
-        begun = _Begun(sequence, name, digest, decision, time.monotonic())
+        begun = _Begun(sequence, name, digest, decision.effect, time.monotonic())
         recalled: tuple[Reply, CallOutcome] | None = None
         try:
             await self._trail.commit()
@@ -118,6 +152,9 @@ class ToolCalls:
         except asyncio.CancelledError:
             self._note_end(begun, _Answer(Reply(), "refused"))  # durable with the end of the run
             raise
+        if recalled is None and self._has_to_wait(call, tool, decision):
+            self.waiting = self.waiting or WaitingCall(sequence, name, digest, arguments, call.line)
+            return self._fatal(Termination.approval_pending, f"the call of `{name}` waits for an approval")
         with self._trail.inside(f"{telemetry.CALL} {sequence}"):
             if recalled is not None:
                 answer = _Answer(*recalled)
@@ -125,6 +162,33 @@ class ToolCalls:
                 answer = self._refusal(call, tool, decision) or await self._perform(begun, call, tool)
         await self._ended(begun, answer)
         return answer.reply
+
+    async def settle(self, error: GuestError | None = None) -> Reply:
+        """Perform the call that waited, or refuse it with `error`; it was recorded when it was made.
+
+        That it may happen is to be durable before: it is not decided again here.
+
+        Raises:
+            AuditUnavailable: its outcome could not be recorded.
+            ValueError: no call waits, or its tool is not passed any more.
+        """
+        waiting, self.waiting, self.why_ended = self.waiting, None, None
+        tool = self._prepared.request.tools.get(waiting.name) if waiting else None
+        if waiting is None or tool is None:
+            raise ValueError("no call waits" if waiting is None else f"there is no tool `{waiting.name}`")
+        args, kwargs = values.from_json(waiting.arguments)
+        begun = _Begun(waiting.sequence, waiting.name, waiting.digest, "ask", time.monotonic())
+        if error is not None:
+            answer = _Answer(Reply(error=error), "denied")
+        else:
+            call = ToolCall(waiting.name, tuple(args), kwargs, waiting.line)
+            answer = await self._perform(begun, call, tool)
+        await self._ended(begun, answer)
+        return answer.reply
+
+    def _has_to_wait(self, call: ToolCall, tool: Tool | None, decision: Decision) -> bool:
+        asked = tool is not None and decision.effect == "ask" and not decision.ends_run
+        return asked and self._waits(call, decision)
 
     def _arguments(self, call: ToolCall, tool: Tool | None) -> str:
         """The arguments of a call in wire form.
@@ -172,7 +236,8 @@ class ToolCalls:
         if decision.ends_run:
             return _Answer(self._fatal(Termination.policy_denied, why_denied(decision)), "denied")
         if decision.effect != "allow":
-            return _Answer(_error("PermissionError", why_denied(decision)), "denied")
+            why = messages.without_places(why_denied(decision))  # policies lie somewhere, too
+            return _Answer(_error("PermissionError", why), "denied")
         if tool is None:
             return _Answer(_error("NameError", f"name '{call.name}' is not defined"), "unknown tool")
         return None
@@ -250,9 +315,8 @@ class ToolCalls:
 
     def _note_end(self, begun: _Begun, answer: _Answer) -> None:
         duration = time.monotonic() - begun.at
-        effect = begun.decision.effect
         self.made.append(
-            ToolCallMade(begun.sequence, begun.name, begun.digest, effect, answer.outcome, duration)
+            ToolCallMade(begun.sequence, begun.name, begun.digest, begun.effect, answer.outcome, duration)
         )
         body: dict[str, Any] = {"sequence": begun.sequence, "tool": begun.name, "outcome": answer.outcome}
         if answer.size is not None:
@@ -274,7 +338,7 @@ class _Begun:
     sequence: int
     name: str
     digest: str
-    decision: Decision
+    effect: Effect
     at: float
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import operator
 import os
 import threading
 import time
@@ -184,6 +185,7 @@ class Attestor:
         self._described: dict[int, tuple[Backend, Descriptor]] = {}
         self._all_known: dict[tuple[int, Situation], _Known] = {}
         self._under_way: Future[None] | None = None
+        self._offered: tuple[list[_Known | Receipts], tuple[Offer, ...]] = [], ()
         _attestors.add(self)
 
     def in_child(self) -> None:
@@ -214,9 +216,17 @@ class Attestor:
         return self._known(backend).receipts
 
     def offers(self, backends: Iterable[Backend]) -> tuple[Offer, ...]:
-        """`backends` as the receipts of this host have them. Attacks nothing."""
+        """`backends` as the receipts of this host have them; the same object as long as nothing changes.
+
+        Attacks nothing.
+        """
         found = [self._known(backend) for backend in backends]
-        return tuple([offer(known.descriptor, known.receipts, self._attacks) for known in found])
+        on_what = [*found, *[known.receipts for known in found]]
+        before, offered = self._offered
+        if len(before) != len(on_what) or not all(map(operator.is_, before, on_what)):
+            offered = tuple([offer(known.descriptor, known.receipts, self._attacks) for known in found])
+            self._offered = on_what, offered
+        return offered
 
     async def ensure(
         self, backend: Backend, controls: Collection[Control], witness: Witness | None = None

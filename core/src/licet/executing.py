@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from licet import backend as backends
 from licet.backend import Backend, Outcome, Termination
-from licet.errors import AuditUnavailable, BackendError, LaunchFailed
+from licet.errors import AuditUnavailable, BackendError, LaunchFailed, SuspensionVoid
 from licet.host import RunHost
 from licet.output import bounded
 from licet.plan import ExecutionPlan
@@ -30,6 +30,8 @@ async def _executed(backend: Backend, plan: ExecutionPlan, host: RunHost) -> Out
     except AuditUnavailable as problem:  # a tool call could not be recorded
         return Outcome(Termination.audit_unavailable, detail=problem.message)
     except LaunchFailed as problem:
+        return Outcome(Termination.launch_failed, detail=str(problem))
+    except SuspensionVoid as problem:  # nothing of it ran here
         return Outcome(Termination.launch_failed, detail=str(problem))
     except BackendError as problem:
         return Outcome(Termination.backend_error, detail=str(problem))

@@ -47,6 +47,11 @@ def licet_scrub(text: str, channel: Channel) -> Sequence[Secret]:  # type: ignor
     """Return what in `text`, which is to leave a run by `channel`, is secret, and where it is."""
 
 
+@hookspec
+def licet_lacks() -> Mapping[str, str]:  # type: ignore[empty-body]
+    """Return what this plugin has to do without, such as a `detector`, and the command that brings each."""
+
+
 @hookspec(firstresult=True)
 def licet_audit_log(settings: Settings, state: StateDirectory) -> AuditLog | None:
     """Open the durable log in `state` for appending, or return None if this plugin keeps none."""

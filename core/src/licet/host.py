@@ -6,17 +6,19 @@ Rules this module keeps:
 - a file access or a connection is checked against what the plan opens, and never creates a grant;
 - what a run can make the trail keep is bounded: accesses by number and length, tool calls by their limit;
 - a reading of the clock is durable with what is recorded next, and is not waited for;
-- output is counted whole and kept within its limits, from whatever thread it comes.
+- output is counted whole and kept within its limits, from whatever thread it comes;
+- what it has counted and heard is plain data at any moment, with which the host of a suspended run goes on.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from licet import connecting
-from licet.backend import Access, Reply, Target, ToolCall
-from licet.calls import Scrub, ToolCalls
+from licet.backend import Access, GuestError, Reply, Target, ToolCall
+from licet.calls import Scrub, ToolCalls, WaitingCall, Waits, nothing_waits
 from licet.digests import Digest
 from licet.hosts import Endpoint, canonical_host
 from licet.output import BoundedSink, Kept, bounded
@@ -45,7 +47,8 @@ class RunHost:
     """The host of one run; `surroundings` are what its code sees of the world.
 
     `recall` answers its calls in place of its tools, which are not called then.
-    `scrub` takes secrets out of what tools raise.
+    `scrub` takes secrets out of what tools raise. `waits` says which calls wait for an approval. `past` is
+    the `state` of the host that a suspended run had before.
     """
 
     def __init__(
@@ -58,22 +61,49 @@ class RunHost:
         surroundings: Surroundings | None = None,
         recall: Recall | None = None,
         scrub: Scrub = Scrubbed,
+        waits: Waits = nothing_waits,
+        past: Mapping[str, Any] | None = None,
     ) -> None:
         limits = plan.limits
-        self._stdout = BoundedSink(limits.stdout or 0)
-        self._stderr = BoundedSink(limits.stderr or 0)
-        self.accesses = 0
+        then = past or _NOTHING
+        self._stdout = BoundedSink(limits.stdout or 0, then["stdout"])
+        self._stderr = BoundedSink(limits.stderr or 0, then["stderr"])
+        self.accesses: int = then["accesses"]
         self._plan = plan
         self._prepared = prepared
         self._surroundings: Surroundings = surroundings or RealSurroundings()
-        self._readings = Readings(MOST_READINGS)
+        self._readings = Readings(MOST_READINGS, then["readings"])
         self._calls = ToolCalls(
-            plan, prepared, trail, digest, deciders, scrub=scrub, recall=recall, before=self._note_readings
+            plan,
+            prepared,
+            trail,
+            digest,
+            deciders,
+            scrub=scrub,
+            recall=recall,
+            before=self._note_readings,
+            waits=waits,
+            past=then["calls"],
         )
-        self._random_bytes = 0
+        self._random_bytes: int = then["random_bytes"]
         self._trail = trail
-        self._output_left = limits.output or 0
+        self._output_left: int = (limits.output or 0) - then["output"]
         self._guard = threading.Lock()
+
+    def state(self) -> dict[str, Any]:
+        """All that it has counted and heard, as plain data; the trail has all readings by then."""
+        self._note_readings()
+        stdout, stderr = self._stdout.state(), self._stderr.state()
+        with self._guard:
+            return {
+                "stdout": stdout,
+                "stderr": stderr,
+                "output": stdout["total"] + stderr["total"],
+                "accesses": self.accesses,
+                "readings": self._readings.state(),
+                "random_bytes": self._random_bytes,
+                "calls": self._calls.state(),
+            }
 
     def write(self, stream: Literal["stdout", "stderr"], data: bytes) -> bool:
         """Keep output; False once the limit `output` is passed."""
@@ -165,6 +195,15 @@ class RunHost:
         """Decide, record, perform and record one tool call."""
         return await self._calls.call(call)
 
+    async def settle(self, error: GuestError | None = None) -> Reply:
+        """Perform and record the call that waited, or refuse it with `error` (see `ToolCalls.settle`)."""
+        return await self._calls.settle(error)
+
+    @property
+    def waiting(self) -> WaitingCall | None:
+        """The call that waits for an approval, if one does."""
+        return self._calls.waiting
+
     @property
     def tool_calls(self) -> list[ToolCallMade]:
         """The calls that were decided, in the order in which they ended."""
@@ -174,3 +213,10 @@ class RunHost:
     def why_ended(self) -> str | None:
         """Why a call ended the run, if one did."""
         return self._calls.why_ended
+
+
+_NOTHING: Mapping[str, Any] = {
+    **dict.fromkeys(("stdout", "stderr", "readings", "calls")),
+    **dict.fromkeys(("output", "accesses", "random_bytes"), 0),
+}
+"""The state of a host whose run begins."""

@@ -72,7 +72,6 @@ def normalize(
     code = _code(request.code, limits, changes, violations)
     stdin = _stdin(request.stdin, limits, violations)
     environment = _environment(request.env, stack.environment, host_environment, changes)
-    tools = tools_of(request.tools)
     _check_form(request)
     inputs = _inputs(request.inputs)
     files = _files(request.files, workdir)
@@ -90,7 +89,7 @@ def normalize(
         limits=limits,
         environment=environment,
         intents=_with_files(_intents(request.intents, workdir), files),
-        tools=tools,
+        tools=tools_of(request.tools),
         subject=request.subject,
         requirements=dict(request.requirements),
         metadata=dict(request.metadata),

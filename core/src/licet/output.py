@@ -12,9 +12,12 @@ Rules this module keeps:
 
 from __future__ import annotations
 
+import base64
 import re
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 _CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
 _INVISIBLE = (
@@ -77,18 +80,30 @@ class Kept:
 
 
 class BoundedSink:
-    """Keeps the first and the last bytes of a stream within `limit`, and counts them all; thread-safe."""
+    """Keeps the first and the last bytes of a stream within `limit`, and counts them all; thread-safe.
 
-    def __init__(self, limit: int) -> None:
+    `past` is the `state` of another one with the same limit, whose stream this one goes on with.
+    """
+
+    def __init__(self, limit: int, past: Mapping[str, Any] | None = None) -> None:
         if limit < 0:
             raise ValueError(f"expected a limit of 0 bytes or more, found `{limit}`")
         self._head_size = limit - limit // 2
         self._tail_size = limit // 2
-        self._head = bytearray()
-        self._tail = bytearray()
+        self._head = bytearray(base64.b64decode(past["head"]) if past else b"")
+        self._tail = bytearray(base64.b64decode(past["tail"]) if past else b"")
         self._tail_start = 0
-        self._total = 0
+        self._total: int = past["total"] if past else 0
         self._guard = threading.Lock()
+
+    def state(self) -> dict[str, Any]:
+        """All that it holds, as plain data."""
+        with self._guard:
+            tail = self._tail[self._tail_start :] + self._tail[: self._tail_start]
+            kept = {"head": self._head, "tail": tail}
+            return {name: base64.b64encode(data).decode() for name, data in kept.items()} | {
+                "total": self._total
+            }
 
     def write(self, data: bytes) -> None:
         """Take the next bytes of the stream."""

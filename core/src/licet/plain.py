@@ -42,7 +42,24 @@ def canonical(value: Any) -> bytes:
 
 
 class Plain(dict[str, Any]):
-    """Content that `plain_body` made, so that it need not be checked again; records share it."""
+    """Content that `plain_body` made, so that it need not be checked again; records share it.
+
+    It does not change any more once it was spelled.
+    """
+
+    __slots__ = ("_spelled",)
+    _spelled: orjson.Fragment
+
+    def spelled(self) -> orjson.Fragment:
+        """Its canonical form as a part of others; made once."""
+        try:
+            return self._spelled
+        except AttributeError:
+            self._spelled = orjson.Fragment(canonical(self))
+            return self._spelled
+
+    def __reduce__(self) -> tuple[type[Plain], tuple[dict[str, Any]]]:
+        return Plain, (dict(self),)  # a copy may be changed, so it is spelled anew
 
 
 def plain_body(body: Mapping[str, Any]) -> Plain:

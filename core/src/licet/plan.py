@@ -73,6 +73,10 @@ def _depth(roots: Iterable[str], path: str) -> int:
     return max((len(root) for root in roots if paths.contains(root, path)), default=0)
 
 
+MOST_SUSPENSION = 64 << 20
+"""How many bytes a backend may write a waiting run down as; a run that takes more can't be suspended."""
+
+
 @dataclass(frozen=True, slots=True)
 class Resumption:
     """A suspended run to go on with: what its backend wrote down, and the answer that it waits for.
@@ -91,9 +95,9 @@ class ExecutionPlan:
 
     `files` are files of the host that the code sees at other paths; each of them is opened to be read.
     `policy_class` and `tenant` say which runs may share a warm worker: two plans may do so only if both
-    are equal. `limits` states every limit in force; a limit that is None was asked for by nobody. Of the
-    tools that it opens, `awaitable` are those that code may await. Under a `frozen` clock time stands still,
-    and a sleep is over at once. `resumption` is set if the run goes on where it was suspended.
+    are equal. `limits` states every limit in force; a limit that is None was asked for by nobody. Under a
+    `frozen` clock time stands still, and a sleep is over at once. `resumption` is set if the run goes on
+    where it was suspended.
     """
 
     run_id: str
@@ -109,7 +113,6 @@ class ExecutionPlan:
     plan_digest: str
     policy_class: str
     tenant: str | None = None
-    awaitable: frozenset[str] = frozenset()
     files: tuple[Mount, ...] = ()
     clock: Clock = "real"
     resumption: Resumption | None = None

@@ -4,7 +4,8 @@ Rules this module keeps:
 
 - plugins are listed from package metadata; nothing of a plugin that is not enabled is imported;
 - a plugin that fails to import, and a hook that fails, is reported and left out, never fatal; but one that
-  the administrator enables may be a decider, so while it can't be used, its vote is to deny;
+  the administrator enables may be a decider or a scrubber, so while it can't do all it is for, its vote is
+  to deny;
 - what a scrubber could not look through is withheld; its failure is told by type alone, since the message
   may hold what it was looking at;
 - two backends of one name are both refused, since nobody could say which one a policy meant; so are two
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -60,11 +61,9 @@ class Plugins:
         self.installed = frozenset(point.name for point in listed)
         self.disabled = tuple(sorted(self.installed - {*settings.enabled}))
         self._register({name: self._pick(name, listed) for name in settings.enabled})
-        self._missing = tuple(
-            Ballot(name, "deny", f"the administrator enables the plugin `{name}`, and it can't be used here")
-            for name in dict.fromkeys(settings.demanded)
-            if not self._manager.has_plugin(name)
-        )
+        self._lacks = self._lacking()
+        self._missing = tuple(self._denials())
+        self._finders = tuple(map(_finder, self._manager.hook.licet_scrub.get_hookimpls()))
 
     def _pick(self, name: str, listed: Sequence[EntryPoint]) -> EntryPoint | None:
         matching = {point.value: point for point in listed if point.name == name}
@@ -84,6 +83,33 @@ class Plugins:
                 if self._manager.has_plugin(name):  # half registered
                     self._manager.unregister(name=name)
                 self.problems.append(f"plugin `{name}` can't be used: {type(problem).__name__}: {problem}")
+
+    def _lacking(self) -> dict[str, str]:
+        """What plugins work without, by their names; one that can't say lacks what nobody knows."""
+        lacks = {}
+        for implementation in self._manager.hook.licet_lacks.get_hookimpls():
+            name = str(implementation.plugin_name)
+            try:
+                said: Any = implementation.function()
+                answer = {str(what): str(brings) for what, brings in said.items()}
+            except (Exception, SystemExit) as problem:  # a stranger's module can fail in any way
+                self.problems.append(f"plugin `{name}` failed: {type(problem).__name__}: {problem}")
+                answer = {"known state": ""}
+            for what, brings in answer.items():
+                advice = f": `{brings}`" if brings else ""
+                self.problems.append(f"plugin `{name}` works without its {what}{advice}")
+            if answer:
+                lacks[name] = ", ".join(f"no {what}" for what in answer)
+        return lacks
+
+    def _denials(self) -> Iterator[Ballot]:
+        """A vote for each plugin that the administrator enables and that can't do all it is for."""
+        for name in dict.fromkeys(self._settings.demanded):
+            enabled = f"the administrator enables the plugin `{name}`"
+            if not self._manager.has_plugin(name):
+                yield Ballot(name, "deny", f"{enabled}, and it can't be used here")
+            elif name in self._lacks:
+                yield Ballot(name, "deny", f"{enabled}, and it is not whole here: {self._lacks[name]}")
 
     def backends(self) -> tuple[Backend, ...]:
         """All backends of all plugins, without those whose name is taken twice."""
@@ -132,21 +158,21 @@ class Plugins:
 
     @property
     def scrubbers(self) -> tuple[str, ...]:
-        """The names of all plugins that look for secrets."""
-        return tuple(one.plugin_name for one in self._manager.hook.licet_scrub.get_hookimpls())
+        """The names of all plugins that look for secrets, with what each lacks: `secrets (no detector)`."""
+        names = (str(one.plugin_name) for one in self._manager.hook.licet_scrub.get_hookimpls())
+        return tuple(f"{name} ({self._lacks[name]})" if name in self._lacks else name for name in names)
 
     @property
     def find(self) -> Find | None:
         """`secrets`, or None where nobody looks for any."""
-        return self.secrets if self._manager.hook.licet_scrub.get_hookimpls() else None
+        return self.secrets if self._finders else None
 
     def secrets(self, text: str, channel: Channel) -> tuple[Secret, ...]:
         """What any scrubber finds secret in `text`: all of it, if one fails or answers anything else."""
-        return tuple(
-            secret
-            for implementation in self._manager.hook.licet_scrub.get_hookimpls()
-            for secret in _secrets(implementation, text, channel)
-        )
+        found: tuple[Secret, ...] = ()
+        for finder in self._finders:
+            found += finder(text, channel)
+        return found
 
     def audit_log(self, state: StateDirectory) -> AuditLog:
         """The durable log.
@@ -229,16 +255,25 @@ def _anchored(
     return answers
 
 
-def _secrets(implementation: Any, text: str, channel: Channel) -> Sequence[Secret]:
-    try:
-        given = {"text": text, "channel": channel}
-        answers = tuple(implementation.function(**{each: given[each] for each in implementation.argnames}))
-        if not all(_is_secret_in(text, one) for one in answers):
-            raise TypeError("it answered what is no secret in the text")
-    except (Exception, SystemExit) as problem:  # nobody knows what it would have found
-        why = f"the scrubber `{implementation.plugin_name}` failed: {type(problem).__name__}"
-        return (withheld(text, why),)
-    return answers
+def _finder(implementation: Any) -> Callable[[str, Channel], tuple[Secret, ...]]:
+    """What asks one scrubber: called for every text of every run, so all that can be is done beforehand."""
+    function = implementation.function
+    with_text, with_channel = "text" in implementation.argnames, "channel" in implementation.argnames
+
+    def find(text: str, channel: Channel) -> tuple[Secret, ...]:
+        given: dict[str, Any] = {"text": text} if with_text else {}
+        if with_channel:
+            given["channel"] = channel
+        try:
+            answers = tuple(function(**given))
+            if not all(_is_secret_in(text, one) for one in answers):
+                raise TypeError("it answered what is no secret in the text")
+        except (Exception, SystemExit) as problem:  # nobody knows what it would have found
+            why = f"the scrubber `{implementation.plugin_name}` failed: {type(problem).__name__}"
+            return (withheld(text, why),)
+        return answers
+
+    return find
 
 
 def _is_secret_in(text: str, one: Any) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any, TypeVar
 
 from licet import plan as plans
 from licet.applying import applied_to, canonical, facts_of
@@ -30,6 +31,21 @@ from licet.select import Chosen, Offer, Selection, select
 
 Deciders = Callable[[NormalizedRequest, Decision], Sequence[Ballot]]
 Clock = Callable[[], int]
+T = TypeVar("T")
+
+
+class Shared:
+    """What runs of one request have in common beside its stages: made by whoever needs it first."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self) -> None:
+        self._made: dict[object, Any] = {}
+
+    def once(self, key: object, make: Callable[[], T]) -> T:
+        """What `make` gave for `key` when it was first asked for; the same for every run."""
+        made: T = self._made.get(key) or self._made.setdefault(key, make())
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +54,8 @@ class Prepared:
 
     `stack` is the policy of the whole run, to its last tool call, with the rules in it that apply; `facts` is
     what their conditions read, `report` what the screen saw. `took_ns` is how long each stage took, by
-    the kind of its record, where there was a clock to tell.
+    the kind of its record, where there was a clock to tell. `shared` is that of all runs that differ in
+    instant and time alone.
     """
 
     stack: PolicyStack
@@ -51,6 +68,7 @@ class Prepared:
     syntax_error: Violation | None
     report: ScreenReport
     took_ns: Mapping[str, int] = field(default_factory=dict)
+    shared: Shared = field(default_factory=Shared, compare=False, repr=False)
 
 
 def prepare(
@@ -168,7 +186,7 @@ def choose_again(prepared: Prepared, offers: Sequence[Offer]) -> Prepared:
     explanation = explain(
         prepared.decision, selection, prepared.stack, prepared.syntax_error, at=prepared.facts.at
     )
-    return replace(prepared, selection=selection, explanation=explanation)
+    return replace(prepared, selection=selection, explanation=explanation, shared=Shared())
 
 
 def plan_of(prepared: Prepared, chosen: Chosen, run_id: str) -> ExecutionPlan:
@@ -186,7 +204,6 @@ def plan_of(prepared: Prepared, chosen: Chosen, run_id: str) -> ExecutionPlan:
             limits=request.limits,
             opened=chosen.opened,
             files=request.files,
-            awaitable=frozenset(name for name in chosen.opened.tools if request.tools[name].is_async),
             contract=chosen.descriptor.sandbox_enforcement_contract,
             plan_digest=chosen.plan_digest,
             policy_class=prepared.stack.digest,

@@ -113,8 +113,9 @@ def seat(entry: Entry, *, log: str, seq: int, prev: str, writer: Mapping[str, An
     """
     kept = {one.name: one.commitment for one in entry.kept}
     content = _flat(entry, VERSION, log, seq, prev, writer, kept)
-    if type(content["body"]) is type(content["writer"]) is Plain:
-        content = Plain(content)  # what is around them is plain
+    if type(entry.body) is Plain and type(writer) is Plain:
+        # what is around them is plain
+        content = Plain(content, body=entry.body.spelled(), writer=writer.spelled())
     line = canonical(content)
     return Record(log, seq, prev, writer, entry, leaf=leaf_hash(line), kept=kept), line
 
@@ -304,6 +305,9 @@ class UnavailableLog:
         """Nothing to release."""
 
 
+_MEMORY = Plain(instance="memory")
+
+
 class MemoryLog:
     """A log in memory, for tests and for programs that want no durable trail; it is `AuditLog` and reader."""
 
@@ -316,9 +320,7 @@ class MemoryLog:
         start = len(self._records)
         for entry in entries:
             prev = self._records[-1].leaf if self._records else ""
-            record, _ = seat(
-                entry, log="memory", seq=len(self._records), prev=prev, writer={"instance": "memory"}
-            )
+            record, _ = seat(entry, log="memory", seq=len(self._records), prev=prev, writer=_MEMORY)
             self._records.append(record)
             self._contents |= {one.commitment: one.data for one in entry.kept}
         return tuple(self._records[start:])

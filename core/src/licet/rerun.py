@@ -212,14 +212,25 @@ def stream_key(digest: HostDigest, random: Randomness, run_id: str, plan_digest:
     return digest.of_random(random, plan_digest if random == "seeded" else run_id)
 
 
-def surroundings(digest: HostDigest, stack: PolicyStack, plan: ExecutionPlan, at: float) -> Surroundings:
+def surroundings(
+    digest: HostDigest,
+    stack: PolicyStack,
+    plan: ExecutionPlan,
+    at: float,
+    *,
+    taken: int = 0,
+    reached: float = 0.0,
+) -> Surroundings:
     """What the code of a run sees of the world under its policy; `at` is the instant of its request.
+
+    `taken` and `reached` are for a run that was suspended (see `RunSurroundings`).
 
     Raises:
         AuditUnavailable: the host has no key.
     """
     key = stream_key(digest, stack.random, plan.run_id, plan.plan_digest)
-    return RunSurroundings(key, at if stack.clock == "frozen" else None)
+    frozen_at = at if stack.clock == "frozen" else None
+    return RunSurroundings(key, frozen_at, taken=taken, reached=reached)
 
 
 _CALLED = {"code": "code", "stdin": "standard input", "inputs": "inputs"}

@@ -34,6 +34,7 @@ from licet.evidence import Attestor
 from licet.executing import execute
 from licet.host import RunHost
 from licet.logbook import Gaps, Logbook
+from licet.plain import plain_body
 from licet.plan import ExecutionPlan
 from licet.plugins import Plugins
 from licet.policy import MANAGED, LivePolicy, PolicySource, PolicyStack
@@ -41,6 +42,7 @@ from licet.portal import Portal
 from licet.prepare import Prepared, choose_again, plan_of, prepare
 from licet.probe.results import Progress
 from licet.record import AuditLog, UnavailableLog
+from licet.repeats import Repeats
 from licet.report import Explanation
 from licet.request import ExecutionRequest, as_request
 from licet.rerun import Past, Rerun, surroundings
@@ -108,6 +110,7 @@ class Runtime:
         self._digest = HostDigest()
         self._running = Running()
         self._portal = Portal()
+        self._repeats = Repeats()
         self._commits = Commits(self.state_path, lambda: states.open_state(self.state_path).path)
 
     @classmethod
@@ -288,17 +291,16 @@ class Runtime:
         at: datetime | None = None,
         stack: PolicyStack | None = None,
     ) -> Prepared:
-        return prepare(
-            asked,
-            stack or self.stack,
-            self.offers(),
-            at=at or datetime.now(UTC),
-            directory=paths.current_directory(),
-            host_environment=os.environ,
-            digest=digest,
-            deciders=self._deciders,
-            clock=time.perf_counter_ns,
-        )
+        given: dict[str, Any] = {
+            "at": at or datetime.now(UTC),
+            "directory": paths.current_directory(),
+            "host_environment": os.environ,
+            "digest": digest,
+            "clock": time.perf_counter_ns,
+        }
+        if self._deciders is None:
+            return self._repeats.prepared(asked, stack or self.stack, self.offers(), **given)
+        return prepare(asked, stack or self.stack, self.offers(), **given, deciders=self._deciders)
 
     def _offers_to(self, again: Rerun | None) -> tuple[Offer, ...]:
         """What a run can choose among: one that repeats another only what that ran on."""
@@ -327,7 +329,8 @@ class Runtime:
                 body = bodies.refusal(Termination.cancelled, "cancelled while its sandbox was attacked")
                 await asyncio.shield(trail.end("result", body))
                 raise
-        trail.step("selection", bodies.selection(prepared.selection))
+        once, selection = prepared.shared.once, prepared.selection
+        trail.step("selection", once("selection", lambda: plain_body(bodies.selection(selection))))
         if refusal is None:
             refusal = conclude.unauthorized(prepared, trail)
         if refusal is not None:
@@ -340,7 +343,8 @@ class Runtime:
         seen = again or surroundings(self._digest, prepared.stack, plan, prepared.facts.at.timestamp())
         told = partial(message, find=self.plugins.find, environment=plan.environment)
         host = RunHost(plan, prepared, trail, self._digest, self._deciders, seen, again, told)
-        trail.step("execution", bodies.execution(plan, chosen), phase="before")
+        body = once("execution", lambda: plain_body(bodies.execution(plan, chosen)))
+        trail.step("execution", body, phase="before")
         try:
             await trail.commit()
             with trail.inside(telemetry.ROOT):

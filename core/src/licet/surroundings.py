@@ -15,8 +15,9 @@ import hashlib
 import os
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 Clock = Literal["real", "frozen"]
 Randomness = Literal["real", "seeded"]
@@ -49,12 +50,12 @@ class RealSurroundings:
 
 
 class ByteStream:
-    """The bytes that follow from `key`, in order, however they are asked for."""
+    """The bytes that follow from `key`, in order, however they are asked for; `taken` of them were before."""
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(self, key: bytes, taken: int = 0) -> None:
         self._key = key
-        self._counter = 0
-        self._left = b""
+        self._counter, within = divmod(taken, _BLOCK)
+        self._left = self._block()[within:] if within else b""
         self._guard = threading.Lock()
 
     def take(self, count: int) -> bytes:
@@ -78,12 +79,15 @@ class RunSurroundings:
     """Those of one run: a clock that goes on, or stands at `frozen_at`, and the stream of a key.
 
     A clock that goes on is never set back: it begins as that of the machine, and goes by its monotonic one.
+    Of a run that goes on elsewhere, `taken` bytes were drawn before, and its clock showed `reached` last.
     """
 
-    def __init__(self, key: bytes, frozen_at: float | None = None) -> None:
-        self._stream = ByteStream(key)
+    def __init__(
+        self, key: bytes, frozen_at: float | None = None, *, taken: int = 0, reached: float = 0.0
+    ) -> None:
+        self._stream = ByteStream(key, taken)
         self._frozen_at = frozen_at
-        self._began = time.time() - time.monotonic()
+        self._began = max(time.time(), reached) - time.monotonic()
 
     def now(self, asked: str) -> float:
         """The time, in seconds since the epoch."""
@@ -105,13 +109,15 @@ class Read:
 class Readings:
     """What code has read of its clock and not yet been recorded of it; from any thread.
 
-    At most `most` readings of a run are kept, and none of a clock that stands; all are counted.
+    At most `most` readings of a run are kept, and none of a clock that stands; all are counted. `latest` is
+    what the clock showed last. `past` is the `state` of those of a run that goes on here.
     """
 
-    def __init__(self, most: int) -> None:
-        self.total = 0
-        self.unrecorded = 0
-        self._left = most
+    def __init__(self, most: int, past: Mapping[str, Any] | None = None) -> None:
+        self.total: int = past["total"] if past else 0
+        self.unrecorded: int = past["unrecorded"] if past else 0
+        self.latest: float = past["latest"] if past else 0.0
+        self._left: int = past["left"] if past else most
         self._kept: list[tuple[str, float]] = []
         self._guard = threading.Lock()
 
@@ -119,6 +125,7 @@ class Readings:
         """Take in one reading."""
         with self._guard:
             self.total += 1
+            self.latest = max(self.latest, value)
             if stands:
                 return
             if self._left:
@@ -126,6 +133,12 @@ class Readings:
                 self._kept.append((asked, value))
             else:
                 self.unrecorded += 1
+
+    def state(self) -> dict[str, Any]:
+        """What it has counted, as plain data; what was not handed out yet is not in it."""
+        with self._guard:
+            counted = {"total": self.total, "unrecorded": self.unrecorded}
+            return {**counted, "latest": self.latest, "left": self._left}
 
     def drain(self) -> list[Read]:
         """Hand out what was not handed out before, in order."""

@@ -25,8 +25,9 @@ from typing import Any
 from licet import values
 from licet.errors import SuspensionVoid
 from licet.output import bounded
+from licet.plan import MOST_SUSPENSION
 
-MOST_BYTES = 128 << 20
+MOST_BYTES = 2 * MOST_SUSPENSION
 _MAGIC = b"licet suspension 1\n"
 _MOST_HEADER = 64 << 10
 _SALT = 32

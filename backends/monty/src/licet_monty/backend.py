@@ -77,6 +77,7 @@ class MontyBackend:
                 cost=_COST_MS,
                 unavailable=binaries.why_unavailable(self._binary),
                 governs=frozenset({"clock", "random"}),
+                suspends=True,
                 configuration=binaries.state(self._binary),
             )
         return self._descriptor
@@ -174,6 +175,7 @@ class MontySandbox:
 
         Raises:
             LaunchFailed: no worker could be started; nothing ran.
+            SuspensionVoid: the plan's resumption is no run that was suspended by this; nothing more ran.
             BackendError: the sandbox was closed, or a limit ended its last run.
         """
         from licet_monty.run import Run  # imports Monty

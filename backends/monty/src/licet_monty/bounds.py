@@ -36,7 +36,7 @@ ACCESSES = 10_000
 SUSPENSIONS = 1_000_000
 
 _JITTER_BITS = 16
-_SHORTEST_S = 0.001  # Monty counts in milliseconds, and takes less for none at all
+SHORTEST_S = 0.001  # Monty counts in milliseconds, and takes less for none at all
 _TIME = ("feed time limit exceeded: ", "turn time limit exceeded: ")
 _MEMORY = "memory limit exceeded: "
 _HARD_MEMORY = "the worker exceeded its memory limit and was terminated"
@@ -94,7 +94,7 @@ def bounds(limits: Limits) -> Bounds:
     return Bounds(
         wall=wall,
         cpu=cpu,
-        interpreter=max(wall if watched else cpu or wall, _SHORTEST_S),
+        interpreter=max(wall if watched else cpu or wall, SHORTEST_S),
         interpreter_cause=Termination.timeout if watched else Termination.cpu_limit,
         memory=memory - secrets.randbits(_JITTER_BITS) % (memory // 16 + 1),
         recursion=min(limits.recursion or RECURSION, MOST_RECURSION),

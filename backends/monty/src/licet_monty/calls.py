@@ -6,6 +6,7 @@ Rules this module keeps:
   where they stand, and code has no way to stand there;
 - a tool is a name that the plan opens, and nothing else is;
 - a fatal reply stops the run, and nothing is resumed; any other goes back into the code;
+- a run whose call waits for approval is written down before it is stopped, and goes on with that call alone;
 - calls that the code awaits run side by side, and arrive in the order in which they end.
 """
 
@@ -16,16 +17,27 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pydantic_monty
-from licet.backend import Host, Reply, Termination
-from licet.plan import ExecutionPlan
+from licet.backend import GuestError, Host, Reply, Termination
+from licet.plan import ExecutionPlan, Resumption
 from pydantic_monty import FunctionSnapshot, FutureSnapshot
 
 from licet_monty import tools
 from licet_monty.bridge import Bridge, Interrupted
 from licet_monty.prelude import FEED, LATER_CALL, NOW_CALL, PLACES
+from licet_monty.suspension import Announced, text_digest, void
 
 if TYPE_CHECKING:
     from pydantic_monty import ExternalSettledResult, SyncSnapshot
+
+
+Waiting = FunctionSnapshot | FutureSnapshot
+"""A session that waits for the reply to a call."""
+
+WriteDown = Callable[[Waiting, Announced], None]
+"""Write a session down that waits for an approval."""
+
+Texts = tuple[str, str, str]
+"""What the prelude hands over with a call: name, line, arguments."""
 
 
 class HostFailed(Exception):
@@ -39,16 +51,27 @@ class Calls:
     """
 
     def __init__(
-        self, plan: ExecutionPlan, host: Host, bridge: Bridge, stop: Callable[[Termination], None]
+        self,
+        plan: ExecutionPlan,
+        host: Host,
+        bridge: Bridge,
+        stop: Callable[[Termination], None],
+        write_down: WriteDown,
     ) -> None:
         self._opened = frozenset(plan.opened.tools)
         self._in_order = plan.clock == "frozen"
         self._host = host
         self._bridge = bridge
         self._stop = stop
+        self._write_down = write_down
         self.trusted = False
-        self._under_way: dict[int, str] = {}
+        self._under_way: dict[int, Texts] = {}
         self._refusals: dict[int, ExternalSettledResult] = {}
+
+    @property
+    def are_under_way(self) -> bool:
+        """Whether there are calls that the code has yet to hear of, beside the one that is being answered."""
+        return bool(self._under_way or self._refusals)
 
     def answer(self, snapshot: FunctionSnapshot) -> SyncSnapshot | None:
         """Perform the call of a tool and resume; None if this is no call of a tool.
@@ -59,17 +82,17 @@ class Calls:
         """
         if not (self.trusted and snapshot.object_id is None and is_hand_over(snapshot)):
             return None
-        name, line, arguments = snapshot.args
+        texts: Texts = snapshot.args
+        name, line, arguments = texts
         if name not in self._opened:
             return self._refuse(snapshot, tools.undefined(name))
         call = tools.read_call(name, line, arguments)
         if snapshot.function_name == LATER_CALL:
-            self._under_way[snapshot.call_id] = name
+            self._under_way[snapshot.call_id] = texts
             self._bridge.begin(snapshot.call_id, partial(self._host.call, call))
             return snapshot.resume({"future": ...})
-        return resume(
-            name, snapshot.resume, self._result(lambda: self._bridge.ask(partial(self._host.call, call)))
-        )
+        ask = partial(self._bridge.ask, partial(self._host.call, call))
+        return resume(name, snapshot.resume, self._result(snapshot, snapshot.call_id, texts, ask))
 
     def settle(self, snapshot: FutureSnapshot, until: float | None) -> SyncSnapshot | None:
         """Settle one of the calls that the code waits for, the first that ends; None if `until` comes before.
@@ -89,8 +112,25 @@ class Calls:
         call = self._bridge.first(keys, until) if keys else None
         if call is None:
             return None
-        result = self._result(partial(self._bridge.take, call))
-        return resume(self._under_way.pop(call), _keyed(snapshot, call), result)
+        texts = self._under_way.pop(call)
+        result = self._result(snapshot, call, texts, partial(self._bridge.take, call))
+        return resume(texts[0], _keyed(snapshot, call), result)
+
+    def go_on(self, snapshot: object, announced: Announced, resumption: Resumption) -> SyncSnapshot:
+        """Resume a loaded session with the answer that it waits for.
+
+        Raises:
+            SuspensionVoid: it waits for something else than was written down.
+        """
+        self.trusted = True
+        error = None if resumption.error is None else GuestError(*resumption.error)
+        result = _given(Reply(resumption.value, error))
+        if _waits_for(snapshot, announced):
+            if isinstance(snapshot, FutureSnapshot):
+                return resume(announced.tool, _keyed(snapshot, announced.call), result)
+            if isinstance(snapshot, FunctionSnapshot):
+                return resume(announced.tool, snapshot.resume, result)
+        raise void("the call that waits is not the one that was written down")
 
     def _refuse(self, snapshot: FunctionSnapshot, why: ExternalSettledResult) -> SyncSnapshot:
         if snapshot.function_name == NOW_CALL:
@@ -98,7 +138,9 @@ class Calls:
         self._refusals[snapshot.call_id] = why
         return snapshot.resume({"future": ...})
 
-    def _result(self, reply_of: Callable[[], Reply]) -> ExternalSettledResult:
+    def _result(
+        self, snapshot: Waiting, call: int, texts: Texts, reply_of: Callable[[], Reply]
+    ) -> ExternalSettledResult:
         try:
             reply = reply_of()
         except Interrupted:
@@ -106,15 +148,33 @@ class Calls:
         except Exception as problem:
             raise HostFailed from problem
         if reply.fatal is not None:
+            if reply.fatal is Termination.approval_pending:
+                awaited = isinstance(snapshot, FutureSnapshot)
+                self._write_down(snapshot, Announced(call, texts[0], text_digest(*texts), awaited))
             self._stop(reply.fatal)
             raise Interrupted
-        return {"return_value": reply.value} if reply.error is None else tools.raised(reply.error)
+        return _given(reply)
 
 
 def is_hand_over(snapshot: FunctionSnapshot) -> bool:
     """Whether a call is one of the two that the prelude makes, whose arguments are texts."""
     place = snapshot.position
     return place.filename == FEED and PLACES.get(place.start) == snapshot.function_name
+
+
+def _waits_for(snapshot: object, announced: Announced) -> bool:
+    """Whether a session waits for this very call, and for nothing else."""
+    if announced.awaited:
+        return isinstance(snapshot, FutureSnapshot) and list(snapshot.pending_call_ids) == [announced.call]
+    if not isinstance(snapshot, FunctionSnapshot) or snapshot.object_id is not None:
+        return False
+    if snapshot.function_name != NOW_CALL or not is_hand_over(snapshot):
+        return False
+    return snapshot.call_id == announced.call and text_digest(*snapshot.args) == announced.digest
+
+
+def _given(reply: Reply) -> ExternalSettledResult:
+    return {"return_value": reply.value} if reply.error is None else tools.raised(reply.error)
 
 
 def _keyed(snapshot: FutureSnapshot, call: int) -> Callable[[ExternalSettledResult], SyncSnapshot]:

@@ -5,6 +5,7 @@ Rules this module keeps:
 - one path: every call, file, name, sleep and variable that Monty surfaces passes `_answer` before it happens;
 - unknown names are not defined, and calls of them are calls of tools only where `calls` says so;
 - once the run is stopped nothing more is answered;
+- a run is written down only where a session can go on with nothing but that;
 - what the host must not be made to build (see `trailing`) is not read.
 """
 
@@ -14,54 +15,85 @@ import threading
 import time
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
+from licet import values
 from licet.backend import Access, Host, Termination
 from licet.errors import BackendError
-from licet.plan import ExecutionPlan
+from licet.plan import MOST_SUSPENSION, ExecutionPlan, Resumption
 from licet.writes.staged import StorageFull
-from pydantic_monty import FunctionSnapshot, FutureSnapshot, MontyComplete, NameLookupSnapshot
+from pydantic_monty import (
+    FunctionSnapshot,
+    FutureSnapshot,
+    MontyComplete,
+    MontyError,
+    MontyRuntimeError,
+    NameLookupSnapshot,
+)
 
-from licet_monty import answers, prelude, tools
+from licet_monty import answers, prelude, suspension, tools
 from licet_monty.bounds import ACCESSES
 from licet_monty.bridge import Bridge, Interrupted
-from licet_monty.calls import Calls, HostFailed
+from licet_monty.calls import Calls, HostFailed, Waiting
 from licet_monty.files import FILE_CALLS, Files
 from licet_monty.prelude import Known
+from licet_monty.suspension import Announced, Past
+from licet_monty.worker import Worker
 
 if TYPE_CHECKING:
-    from pydantic_monty import MontySession, SyncSnapshot
+    from pydantic_monty import SyncSnapshot
 
 T = TypeVar("T")
 A = TypeVar("A")
-Stop = Callable[[Termination], None]
+
+
+class Control(Protocol):
+    """The run that this is the dialogue of; `stopped` is set once it has ended."""
+
+    stopped: threading.Event
+
+    def stop(self, cause: Termination) -> None:
+        """End the run for this cause."""
+        ...
+
+    def spent(self) -> tuple[float, float]:
+        """Seconds that the run has taken, and of processor time, since its beginning."""
+        ...
 
 
 class Dialogue:
-    """What one run says to its session, and hears."""
+    """What one run says to its session, and hears; `past` is set for one that was suspended.
+
+    `suspended` is the run as it was written down, `unsuspended` why it was not.
+    """
 
     def __init__(
         self,
-        session: MontySession,
+        worker: Worker,
         plan: ExecutionPlan,
         host: Host,
         bridge: Bridge,
-        stopped: threading.Event,
-        stop: Stop,
+        run: Control,
+        past: Past | None = None,
     ) -> None:
-        self._session = session
+        self._session = worker.session
+        self._bounds = worker.bounds
         self._plan = plan
         self._host = host
         self._bridge = bridge
-        self._stopped = stopped
-        self._stop = stop
-        self._source = b""
-        self._accesses = 0
-        self._calls = Calls(plan, host, bridge, stop)
+        self._run = run
+        self._stopped = run.stopped
+        self._stop = run.stop
+        self._source = ""
+        self._answered = 0
+        self._accesses = past.accesses if past else 0
+        self._calls = Calls(plan, host, bridge, run.stop, self._write_down)
         self._due: dict[int, float] = {}
-        self._slept = 0.0
+        self._slept = past.slept if past else 0.0
         self.fault: Exception | None = None
-        self.files = Files(plan, self._allows)
+        self.files = Files(plan, self._allows, past.came_upon if past else None)
+        self.suspended: bytes | None = None
+        self.unsuspended: str | None = None
 
     def define_tools(self, known: Known) -> None:
         """Make the tools of the plan callable in the session; `known` says what it has been given before.
@@ -89,16 +121,77 @@ class Dialogue:
             HostFailed: the host raised.
             pydantic_monty.MontyError, RuntimeError: what `ending.of` tells apart.
         """
-        self._source = code.encode("utf-8", "replace")
+        self._source = code
         workdir = self._plan.workdir if self._plan.workdir.startswith("/") else "/"
         snapshot: SyncSnapshot = self._session.feed_start(
             code, inputs=inputs, print_callback=self._print, cwd=workdir
         )
+        return self._to_the_end(snapshot)
+
+    def go_on(self, code: str, past: Past, dump: bytes, resumption: Resumption) -> MontyComplete:
+        """Go on where the run was suspended that `code` was fed to, in a session that was given nothing.
+
+        Raises:
+            SuspensionVoid: it can't be loaded, or waits for something else than was written down.
+            Interrupted, HostFailed, pydantic_monty.MontyError, RuntimeError: as `feed` does.
+        """
+        self._source = code
+        try:
+            snapshot: object = self._session.load_snapshot(dump, print_callback=self._print)
+        except (MontyError, RuntimeError) as problem:
+            if self._stopped.is_set():
+                raise Interrupted from None
+            raise suspension.void(f"monty can't go on with these bytes: {problem}") from None
+        return self._to_the_end(self._calls.go_on(snapshot, past.announced, resumption))
+
+    def _to_the_end(self, snapshot: SyncSnapshot) -> MontyComplete:
         while not isinstance(snapshot, MontyComplete):
             if self._stopped.is_set():
                 raise Interrupted
+            self._answered += 1
             snapshot = self._answer(snapshot)
         return snapshot
+
+    def _write_down(self, snapshot: Waiting, announced: Announced) -> None:
+        """Write the run down as it waits, if that is all that is left of it."""
+        self.unsuspended = self._hindrance()
+        if self.unsuspended is not None:
+            return
+        try:
+            dump = snapshot.dump()
+        except MontyRuntimeError as problem:
+            self.unsuspended = f"monty can't write it down: {problem}"
+            return
+        wall, cpu = self._run.spent()
+        past = Past(
+            announced=announced,
+            fed=suspension.fed_digest(self._source),
+            tools=self._plan.opened.tools,
+            wall=wall,
+            cpu=cpu,
+            accesses=self._accesses,
+            slept=self._slept,
+            memory=self._bounds.memory,
+            suspensions=self._bounds.suspensions - self._answered,
+            came_upon=self.files.came_upon(),
+        )
+        written = suspension.write(past, dump)
+        if len(written) > MOST_SUSPENSION:
+            self.unsuspended = f"it takes {len(written)} bytes, at most {MOST_SUSPENSION} are kept"
+        else:
+            self.suspended = written
+
+    def _hindrance(self) -> str | None:
+        """Why the run can't be suspended; None if it can."""
+        if self._calls.are_under_way or self._due:
+            return "other calls or sleeps of its code are under way"
+        if self.files.is_changed:
+            return "it has changed files, which only a run that ends can commit"
+        try:
+            values.check_crossing(dict(self._plan.inputs))
+        except ValueError as problem:
+            return f"it has inputs that are no plain data: {problem}"
+        return None
 
     def _print(self, stream: Literal["stdout", "stderr"], text: str) -> None:
         """Hand output to the host; raising here would not stop the code, so the run is stopped instead."""
@@ -206,4 +299,5 @@ class Dialogue:
     def _call_text(self, snapshot: FunctionSnapshot) -> str:
         if snapshot.position.filename.startswith("<string>"):
             return ""
-        return self._source[snapshot.position.start : snapshot.position.end].decode("utf-8", "replace")
+        source = self._source.encode("utf-8", "replace")
+        return source[snapshot.position.start : snapshot.position.end].decode("utf-8", "replace")

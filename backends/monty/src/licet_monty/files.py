@@ -37,9 +37,11 @@ _OS_ERRORS: Mapping[type[OSError], str] = {
 
 
 class Files:
-    """The files of one run, in the words of Monty."""
+    """The files of one run, in the words of Monty; `came_upon` is what it knew before it was suspended."""
 
-    def __init__(self, plan: ExecutionPlan, allows: Allows) -> None:
+    def __init__(
+        self, plan: ExecutionPlan, allows: Allows, came_upon: Mapping[str, Any] | None = None
+    ) -> None:
         memory = plan.limits.memory
         self._view = FileView(
             plan.opened,
@@ -47,7 +49,17 @@ class Files:
             mounts=plan.files,
             storage=plan.limits.files,
             most_read=MOST_READ if memory is None else min(memory, MOST_READ),
+            came_upon=came_upon,
         )
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the code has changed anything."""
+        return self._view.is_changed
+
+    def came_upon(self) -> dict[str, Any]:
+        """What the code came upon, as plain data."""
+        return self._view.came_upon()
 
     @property
     def used(self) -> int:

@@ -25,6 +25,8 @@ from licet.policy.yaml import MAX_BYTES
 _TICK_NS = 2_000_000_000
 """The coarsest clock of a file system (FAT): two changes within it may bear one time."""
 
+_KIND = stat.S_IFMT(0o177777)
+
 _Look = tuple[int, ...] | str | int
 """A directory or a file by its numbers, a link by where it leads, something missing by its error."""
 
@@ -120,7 +122,19 @@ class Watch:
         for place, look in self._looks.items():
             if _look(place) != look:
                 return False
-        return all(_names_or_error(directory) == names for directory, names in self._names.items())
+        for directory, names in self._names.items():
+            if isinstance(names, int) and self._is_missing_above(directory):
+                continue  # as was just seen
+            if _names_or_error(directory) != names:
+                return False
+        return True
+
+    def _is_missing_above(self, place: str) -> bool:
+        """Whether something that was looked at on the way to a place is missing."""
+        return any(
+            isinstance(look, int) and place.startswith(f"{missing}{os.sep}")
+            for missing, look in self._looks.items()
+        )
 
     def _reads_the_same(self) -> bool:
         began_ns = time.time_ns()
@@ -150,9 +164,10 @@ def _end_or_none(path: str) -> str | None:
 def _look(place: str) -> _Look:
     try:
         found = os.lstat(place)
-        if stat.S_ISDIR(found.st_mode):
+        kind = found.st_mode & _KIND
+        if kind == stat.S_IFDIR:
             return found.st_dev, found.st_ino  # what else is in it does not matter
-        if stat.S_ISLNK(found.st_mode):
+        if kind == stat.S_IFLNK:
             return os.readlink(place)  # noqa: PTH115
     except OSError as problem:
         return problem.errno or -1

@@ -23,8 +23,6 @@ class Execution(Part):
     claimed: Levels
     """What it claims to hold, by control."""
     opened: Opened
-    awaitable: list[str] | None = None
-    """The tools that the code may await."""
     governs: list[Literal["clock", "random"]] | None = None
     """Of what the code sees of the world, all that it gets from licet alone."""
 
@@ -172,7 +170,7 @@ class Result(Part):
     unknown: list[str]
     """Required controls of which nothing was seen in this run."""
     scrubbers: list[str] = Field(default_factory=list)
-    """The plugins that looked for secrets in what the run left; empty where there was none."""
+    """The plugins that looked for secrets in what the run left, with what each had to do without."""
     scrubbed: list[Scrubbed] = Field(default_factory=list)
     """What was taken out before anything of it was shown, recorded or kept; never the secret itself."""
     tool_calls: int

@@ -127,6 +127,8 @@ class _Judgement:
         rule = self.rule(path)
         if rule.violation and not rule.unless:
             self.findings.refuse(rule.violation, node.lineno, f"`{path[:80]}`")
+        elif not readable(path.rpartition(".")[2]):
+            self.findings.refuse("internal_attribute", node.lineno, f"`{path[:80]}`")
         for effect in rule.effects:
             self.findings.want_import(effect.action, node, path)
 

@@ -11,7 +11,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +27,8 @@ _CUT = "…"
 _LEAST_CUT = 200  # characters; what is shorter was not cut by anybody
 _QUICK = 4096  # characters
 _AROUND_WORDS = "'\"`,;()[]{}<>"
-_SCALARS = (str, int, float, bool)
+_WITHOUT_TEXT = (type(None), int, float, bool)
+_NO_CONTENTS = Contents("", (), False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Leavings:
         """Whether there is so little, and all of it so plain, that cleaning it holds nobody up."""
         outcome, error = self.outcome, self.outcome.error
         small = self.stdout.total + self.stderr.total <= _QUICK
-        if not small or (outcome.value is not None and type(outcome.value) not in _SCALARS):
+        if not small or type(outcome.value) not in (str, *_WITHOUT_TEXT):
             return False
         texts = (
             text_of(self.stdout), text_of(self.stderr), outcome.value_repr, outcome.detail,
@@ -63,18 +64,25 @@ class Clean:
 
 @dataclass(slots=True)
 class _Part:
-    """One text: all that is to be looked at, of which `start` to `end` is delivered."""
+    """One text: all that is to be looked at, of which `start` to `end` is delivered.
+
+    `is_cut` says that it is not what it was, whatever is found.
+    """
 
     channel: Channel
     text: str
     start: int = 0
     end: int = -1
     secrets: tuple[Secret, ...] = ()
+    is_cut: bool = False
 
     def delivered(self) -> tuple[str, tuple[Secret, ...]]:
         end = len(self.text) if self.end < 0 else self.end
         secrets = tuple(within(self.secrets, self.start, end))
         return without(self.text[self.start : end], secrets), secrets
+
+
+_NO_PART = _Part("value", "")
 
 
 async def cleaned(left: Leavings, find: Find | None, environment: Mapping[str, str]) -> Clean:
@@ -93,21 +101,16 @@ def message(text: str, find: Find | None, environment: Mapping[str, str]) -> Scr
 
 def clean(left: Leavings, find: Find | None, known: Needles = ()) -> Clean:
     """What may be shown of `left`: without what `find` finds, and without the texts `known`."""
-    output = output_of(left.stdout, left.stderr)
+    outcome, output = left.outcome, output_of(left.stdout, left.stderr)
     if find is None and not known:
-        return Clean(left.outcome, output)
+        return Clean(outcome, output)
     written = {"stdout": _stream("stdout", left.stdout), "stderr": _stream("stderr", left.stderr)}
-    outcome, error = left.outcome, left.outcome.error
-    page = contents(outcome.value)
-    said = {
-        "type": _Part("error", error.type if error else ""),
-        "message": _Part("error", _whole(error.message) if error else ""),
-        "detail": _Part("detail", _whole(outcome.detail or "")),
-        "repr": _Part("value", _whole(outcome.value_repr or "")),
-        "page": _Part("value", page.page),
-    }
+    page = contents(outcome.value) if type(outcome.value) not in _WITHOUT_TEXT else _NO_CONTENTS
+    said = _said(outcome, page)
     parts = [part for part in (*written["stdout"], *written["stderr"], *said.values()) if part.text]
     _look(parts, find, known)
+    if not page.beyond and not any(part.secrets or part.is_cut for part in parts):
+        return Clean(outcome, output)
     found: list[Finding] = []
     changes: dict[str, Any] = {}
     for name in ("stdout", "stderr"):
@@ -117,11 +120,29 @@ def clean(left: Leavings, find: Find | None, known: Needles = ()) -> Clean:
     )
 
 
-def _look(parts: Iterable[_Part], find: Find | None, known: Needles) -> None:
+def _said(outcome: Outcome, page: Contents) -> dict[str, _Part]:
+    """By name, the texts of an outcome that are not empty."""
+    texts: list[tuple[str, Channel, str | None]] = [
+        ("detail", "detail", outcome.detail),
+        ("repr", "value", outcome.value_repr),
+    ]
+    if outcome.error is not None:
+        texts.append(("message", "error", outcome.error.message))
+    said = {name: _shortened(channel, text) for name, channel, text in texts if text}
+    if outcome.error is not None:
+        said["type"] = _Part("error", outcome.error.type)
+    if page.page:
+        said["page"] = _Part("value", page.page)
+    return said
+
+
+def _look(parts: Sequence[_Part], find: Find | None, known: Needles) -> None:
     """Find the secrets of every part; then again those that stand in another."""
     if find is not None:
         for part in parts:
             part.secrets = tuple(find(part.text, part.channel))
+    if not known and not any(part.secrets for part in parts):
+        return
     again = echoes(
         (part.text[one.start : one.end], one.kind)
         for part in parts
@@ -164,10 +185,10 @@ def _written(name: str, parts: tuple[_Part, ...], kept: Kept, found: list[Findin
 def _outcome(outcome: Outcome, said: dict[str, _Part], page: Contents, found: list[Finding]) -> Outcome:
     """The outcome with what was said replaced; what came out of value and repr counts once."""
     changes: dict[str, Any] = {}
-    texts, inside = page.redacted(said["page"].secrets)
+    texts, inside = page.redacted(said.get("page", _NO_PART).secrets)
     if inside or page.beyond:
         changes["value"] = replaced(outcome.value, texts)
-    shown, beside = said["repr"].delivered()
+    shown, beside = said.get("repr", _NO_PART).delivered()
     if outcome.value_repr is not None and shown != outcome.value_repr:
         changes["value_repr"] = shown
     counts: dict[tuple[str, str | None], int] = {}
@@ -175,16 +196,21 @@ def _outcome(outcome: Outcome, said: dict[str, _Part], page: Contents, found: li
         counts[one.kind, one.reason] = max(counts.get((one.kind, one.reason), 0), one.count)
     found.extend(Finding("value", kind, count, reason) for (kind, reason), count in counts.items())
     if (error := outcome.error) is not None:
-        name, in_name = said["type"].delivered()
-        message, in_message = said["message"].delivered()
+        name, in_name = said.get("type", _NO_PART).delivered()
+        message, in_message = said.get("message", _NO_PART).delivered()
         found.extend(findings("error", (*in_name, *in_message)))
         if (name, message) != (error.type, error.message):
             changes["error"] = GuestError(name, message, error.line)
-    detail, in_detail = said["detail"].delivered()
+    detail, in_detail = said.get("detail", _NO_PART).delivered()
     found.extend(findings("detail", in_detail))
     if outcome.detail is not None and detail != outcome.detail:
         changes["detail"] = detail
     return replace(outcome, **changes) if changes else outcome
+
+
+def _shortened(channel: Channel, text: str) -> _Part:
+    whole = _whole(text)
+    return _Part(channel, whole, is_cut=whole is not text)
 
 
 def _whole(text: str) -> str:

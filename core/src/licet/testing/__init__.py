@@ -10,8 +10,8 @@
 The pieces, from the outside in:
 
 - `suite`: the class to inherit from; it joins `description`, `lifecycle`, `cancellation`, `concurrency`,
-  `endings`, `output`, `crossing`, `surroundings`, `leftovers`, `claims` and `boundaries`,
-  each a few tests on one idea;
+  `endings`, `output`, `crossing`, `surroundings`, `suspension`, `leftovers`, `claims` and
+  `boundaries`, each a few tests on one idea;
 - `bench`: a backend and what is run on it; `host`: what its code talks to; `machine`: what can be left;
 - `gaps`: known gaps as strict expected failures; `verdict`: what is said of a claim that did not hold;
 - `strategies`: Hypothesis strategies for requests, policies, contracts and what they are made of.
@@ -51,6 +51,7 @@ pytest.register_assert_rewrite(
             "output",
             "suite",
             "surroundings",
+            "suspension",
         )
     )
 )

@@ -32,6 +32,7 @@ from licet.testing.leftovers import Leftovers
 from licet.testing.lifecycle import Lifecycle
 from licet.testing.output import Output
 from licet.testing.surroundings import Surroundings
+from licet.testing.suspension import Suspension
 
 _BY_CLOCK = frozenset({Proof.overstayed, Proof.alive})
 
@@ -43,6 +44,7 @@ class BackendSuite(
     Output,
     Crossing,
     Surroundings,
+    Suspension,
     Concurrency,
     Cancellation,
     Leftovers,

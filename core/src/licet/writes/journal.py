@@ -10,6 +10,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -81,7 +82,7 @@ class Journal:
             OSError: it can't be seen.
         """
         try:
-            return not any(path.suffix == ".json" for path in self._folder.iterdir())
+            return not any(name.endswith(".json") for name in os.listdir(self._folder))  # noqa: PTH208
         except (FileNotFoundError, NotADirectoryError):
             return True
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
 
 from licet.writes.spool import Spool, Stored
 from licet.writes.staged import MOST_EDITS, Edit, Seen, Staged, StorageFull
@@ -29,18 +29,30 @@ class Node:
 
 
 class Overlay:
-    """Changed paths, canonical; at most `limit` bytes of content."""
+    """Changed paths, canonical; at most `limit` bytes of content.
 
-    def __init__(self, limit: int) -> None:
+    `came_upon` is what another one had come upon, of a run that goes on here.
+    """
+
+    def __init__(self, limit: int, came_upon: Mapping[str, Any] | None = None) -> None:
         self._nodes: dict[str, Node] = {}
         self._names: dict[str, set[str]] = {}
-        self._seen: dict[str, Seen | None] = {}
+        self._seen = {path: Seen(**seen) if seen else None for path, seen in (came_upon or {}).items()}
         self._spool = Spool(limit)
 
     @property
     def used(self) -> int:
         """Bytes of content that it holds."""
         return self._spool.used
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the run changed anything."""
+        return bool(self._nodes)
+
+    def came_upon(self) -> dict[str, Any]:
+        """What the run came upon on the host, as plain data."""
+        return {path: asdict(seen) if seen else None for path, seen in self._seen.items()}
 
     def at(self, path: str) -> Node | None:
         """What the run made of this very path, if anything."""

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 from licet import paths
 from licet.operations import Operation, intents_of
@@ -46,12 +46,16 @@ class FileView:
         mounts: Sequence[Mount] = (),
         storage: int | None = None,
         most_read: int = MOST_READ,
+        came_upon: Mapping[str, Any] | None = None,
     ) -> None:
-        """`storage` is the limit `files` in bytes; `mounts` show files of the host at other paths."""
+        """`storage` is the limit `files` in bytes; `mounts` show files of the host at other paths.
+
+        `came_upon` is that of the view that a suspended run had before.
+        """
         self._opened = opened
         self._allows = allows
         self._mounts = {mount.path: mount.host for mount in mounts}
-        self._overlay = Overlay(STORAGE_BYTES if storage is None else storage)
+        self._overlay = Overlay(STORAGE_BYTES if storage is None else storage, came_upon)
         self._most_read = most_read
         self._sight = Sight(opened, self._overlay, self._mounts, most_read)
         self._allowed: set[tuple[str, str]] = set()
@@ -60,6 +64,15 @@ class FileView:
     def used(self) -> int:
         """Bytes that the run has staged."""
         return self._overlay.used
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the run changed anything: such a view lasts no longer than its process."""
+        return self._overlay.is_changed
+
+    def came_upon(self) -> dict[str, Any]:
+        """What the run came upon on the host, as plain data: if others change it, nothing is committed."""
+        return self._overlay.came_upon()
 
     def staged(self) -> Staged:
         """What the run changed so far."""

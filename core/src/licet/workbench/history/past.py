@@ -77,19 +77,18 @@ def execution_of(records: Iterable[Record]) -> Mapping[str, Any]:
 
 
 def stand_ins(records: Sequence[Record]) -> dict[str, Callable[..., Any]]:
-    """Tools of the names, parameters and kinds of those that a run had; none of them can be called.
+    """Tools of the names and parameters of those that a run had; none of them can be called.
 
     Raises:
         NotReplayable: the record does not say what they take.
     """
-    request, execution = (_body(records, kind) or {} for kind in ("request", "execution"))
+    request = _body(records, "request") or {}
     names, told = bodies.texts(request.get("tools")), request.get("signatures")
     if names and not isinstance(told, Mapping):
         raise NotReplayable("its record does not say what its tools take: an older licet wrote it")
-    awaited = bodies.texts(execution.get("awaitable"))
     found = {}
     for name in names:
-        act = _async_stand_in() if name in awaited else _stand_in()
+        act = _stand_in()
         try:
             found[name] = stand_in(told[name], act) if isinstance(told, Mapping) and name in told else act
         except ValueError:
@@ -99,13 +98,6 @@ def stand_ins(records: Sequence[Record]) -> dict[str, Callable[..., Any]]:
 
 def _stand_in() -> Callable[..., Any]:
     def act(*_1: object, **_2: object) -> NoReturn:
-        raise RuntimeError("a recorded tool can't be called")
-
-    return act
-
-
-def _async_stand_in() -> Callable[..., Any]:
-    async def act(*_1: object, **_2: object) -> NoReturn:
         raise RuntimeError("a recorded tool can't be called")
 
     return act

@@ -3,19 +3,20 @@
 Rules this module keeps:
 
 - most output is plain, and costs one quick look; the detector is loaded by the first text that is not;
-- shapes and detector read a text in which escapes are what they stand for, at the same places; the detector
-  what the shapes have left of it.
+- shapes and detector read a text in which escapes are what they stand for, at the same places, and
+  both all of it: a rule may need beside it what a shape found;
+- where the detector is not installed the shapes do what they can, and whoever asks is told; one that is
+  installed and fails has not read the text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from licet.hookspecs import hookimpl
 from licet.scrubbing import Channel, Secret, plain
-
-from licet_secrets import shapes
+from licet.secrets import detector, shapes
 
 _ESCAPED = re.compile(r"\\[nrt\"'\\]")
 _AS_READ = {r"\n": " \n", r"\r": " \n", r"\t": "  ", r"\"": ' "', r"\'": " '", r"\\": "  "}
@@ -26,22 +27,17 @@ def licet_scrub(text: str, channel: Channel) -> Sequence[Secret]:
     """Every secret of a known shape, or that a rule of the detector finds."""
     if plain(text):
         return ()
-    from licet_secrets import detector  # most output needs none
-
     read = as_read(text)
     found = tuple(shapes.secrets(read))
-    return (*found, *detector.secrets(without(read, found)))
+    if not detector.is_installed():
+        return found
+    return (*found, *detector.secrets(read))
 
 
-def without(text: str, found: Sequence[Secret]) -> str:
-    """`text`, as long as it was, with blanks where something was found."""
-    pieces: list[str] = []
-    done = 0
-    for one in sorted(found, key=lambda secret: secret.start):
-        start = max(one.start, done)
-        pieces += (text[done:start], " " * (one.end - start))
-        done = max(one.end, done)
-    return "".join((*pieces, text[done:]))
+@hookimpl
+def licet_lacks() -> Mapping[str, str]:
+    """The detector, where it is not installed."""
+    return {} if detector.is_installed() else {"detector": "pip install 'licet[secrets]'"}
 
 
 def as_read(text: str) -> str:

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from licet import values
 from licet.backend import GuestError, Outcome, Termination
 from licet.output import BoundedSink
+from licet.plugins import Plugins
 from licet.scrubbing import Clean, Finding, Leavings, Secret, clean, scrub
-from licet_secrets import detector
-from licet_secrets.plugin import as_read, licet_scrub
-
-sys.path.insert(0, str(Path(__file__).parent))
-from conftest import KEYS
+from licet.secrets import detector
+from licet.secrets.plugin import as_read, licet_lacks, licet_scrub
+from licet.settings import Settings
+from made_keys import KEYS
 
 
 def scrubbed(text: str) -> str:
@@ -170,6 +170,32 @@ def test_hostile_text_is_read_in_steps_in_proportion_to_it(
     licet_scrub(text, "stdout")
     assert max(sizes, default=0) <= 64 << 10
     assert len(sizes) <= _MIB // (56 << 10) + 1
+
+
+def test_where_the_detector_is_not_installed_shapes_do_what_they_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = f"{KEYS['github_token']} {KEYS['gitlab_pat']}"
+    assert licet_lacks() == {}
+    assert scrubbed(text) == "[redacted: github_token] [redacted: gitlab_pat]"
+    monkeypatch.setitem(sys.modules, "kingfisher_sdk", None)
+    assert licet_lacks() == {"detector": "pip install 'licet[secrets]'"}
+    assert scrubbed(text) == f"[redacted: github_token] {KEYS['gitlab_pat']}"
+
+
+def test_a_detector_that_is_installed_and_fails_has_not_read_the_text(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = tmp_path / "kingfisher_sdk.py"
+    broken.write_text("raise ImportError('no such symbol')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "kingfisher_sdk", raising=False)
+    detector._scanner.cache_clear()
+    plugins = Plugins(Settings(enabled=("secrets",)))
+    assert scrub(KEYS["gitlab_pat"], "stdout", plugins.secrets).text == (
+        "[withheld: the scrubber `secrets` failed: ImportError]"
+    )
+    assert scrub("harmless", "stdout", plugins.secrets).text == "harmless"
 
 
 def test_a_key_across_two_windows_of_the_detector_goes() -> None:

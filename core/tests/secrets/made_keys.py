@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 _MIXED = "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5bC7dE9fG1hJ3kL5mN7pQ9rS1tU3vW5xY7zA9bC1dE3fG5hJ7kL9mN1pQ3r"
 _LINES = "\n".join(["MIIEpAIBAAKCAQEA0Z3VS5JJcds3xfnygWyF0qP1Zz5vYzJ8sXk2aBcDeFgHiJkL"] * 6)
 
@@ -20,8 +18,3 @@ KEYS = {
     "gitlab_pat": "glpat-" + "x7Qz9LmP3kW8vN2rT5yB",
 }
 """By kind: the first eight are known by shape, the others by rules of the detector alone."""
-
-
-@pytest.fixture(params=KEYS)
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)

@@ -65,8 +65,8 @@ _QUOTED = re.compile(r"[\"'`](?![<$%{\[(*])([^\s\"'`]{4,256})")
 _BARE = re.compile(r"(?![<$%{\[(*])([^\s\"'`<>$%{}()\[\],;]{8,256})")
 _MIXED = re.compile(r"(?=[^0-9]*+[0-9])(?=[^A-Za-z]*+[A-Za-z])")
 
-_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_BEGIN = re.compile(r"-----BEGIN[A-Z0-9 _-]{0,100}PRIVATE KEY(?: BLOCK)?-----", re.IGNORECASE | re.ASCII)
+_END = re.compile(r"-----END[A-Z0-9 _-]{0,100}PRIVATE KEY(?: BLOCK)?-----", re.IGNORECASE | re.ASCII)
 _MATERIAL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=:,\"' \t\r\n-"
 _MATERIAL_RUN = re.compile(r"[A-Za-z0-9+/=:,\"'\s-]*+", re.ASCII)
 
@@ -82,7 +82,7 @@ def secrets(text: str) -> Iterator[Secret]:
     if "authorization" in lower:
         yield from _matches("authorization", _AUTHORIZATION, text)
     yield from _assigned(text, lower)
-    if "PRIVATE KEY" in text:
+    if "private key" in lower:
         yield from _private_keys(text)
 
 
