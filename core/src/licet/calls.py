@@ -156,7 +156,7 @@ class ToolCalls:
         except asyncio.CancelledError:
             self._note_end(begun, _Answer(Reply(), "refused"))  # durable with the end of the run
             raise
-        if self._has_to_wait(call, tool, decision):
+        if recalled is None and self._has_to_wait(call, tool, decision):
             self.waiting = self.waiting or WaitingCall(sequence, name, digest, arguments, call.line)
             return self._fatal(Termination.approval_pending, f"the call of `{name}` waits for an approval")
         with self._trail.inside(f"{telemetry.CALL} {sequence}"):
