@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 from licet import Tool, bodies
 from licet.backend import Reply, Termination, ToolCall
+from licet.calls import Scrub, as_it_is
 from licet.contract import SandboxEnforcementContract
 from licet.errors import AuditUnavailable
 from licet.host import RunHost
@@ -56,7 +57,7 @@ class Inside:
         stack: PolicyStack,
         tools: Any,
         at: datetime | None = None,
-        scrub: Callable[[str], Scrubbed] = Scrubbed,
+        scrub: Scrub = as_it_is,
         **limits: Any,
     ) -> None:
         self.trail = Written()
@@ -321,7 +322,7 @@ def test_a_tool_that_is_no_coroutine_and_gives_one_is_awaited(open_stack: Policy
 
 
 def test_secrets_are_taken_out_of_messages_and_recorded_by_kind(open_stack: PolicyStack) -> None:
-    def scrub(text: str) -> Scrubbed:
+    async def scrub(text: str) -> Scrubbed:
         found = (Finding("error", "password", 1),) if "hunter2" in text else ()
         return Scrubbed(text.replace("hunter2", "***"), found)
 
@@ -331,7 +332,7 @@ def test_secrets_are_taken_out_of_messages_and_recorded_by_kind(open_stack: Poli
         assert said(await inside.call("f")) == ("ValueError", "not ***")
         assert said(await inside.call("g")) == "is hunter2"  # what a tool returns, it returns on purpose
         assert [body.get("scrubbed") for body in inside.ends] == [
-            [bodies.finding(scrub("hunter2").findings[0])],
+            [bodies.finding((await scrub("hunter2")).findings[0])],
             None,
         ]
 

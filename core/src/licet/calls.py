@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -43,8 +43,14 @@ from licet.scrubbing import Finding, Scrubbed
 from licet.stubs import shown_signature
 from licet.trail import Trail
 
-Scrub = Callable[[str], Scrubbed]
+Scrub = Callable[[str], Awaitable[Scrubbed]]
 """Takes the secrets out of a message."""
+
+
+async def as_it_is(text: str) -> Scrubbed:
+    """The message, where nobody looks for secrets."""
+    return Scrubbed(text)
+
 
 Waits = Callable[[ToolCall, Decision], bool]
 """Whether a call that has to be asked about waits for the answer, and its run with it; else it is denied."""
@@ -92,7 +98,7 @@ class ToolCalls:
         digest: Digest,
         deciders: Deciders | None = None,
         *,
-        scrub: Scrub = Scrubbed,
+        scrub: Scrub = as_it_is,
         recall: Recall | None = None,
         before: Callable[[], None] = lambda: None,
         waits: Waits = nothing_waits,
@@ -276,11 +282,11 @@ class ToolCalls:
         performance = Performance(tool, call, is_async=is_async)
         try:
             await performance.wait(self._patience(tool))
+            if performance.is_over:
+                return await self._answer(performance, tool)
         except asyncio.CancelledError:
             await asyncio.shield(self._abandoned(begun, performance, tool))
             raise
-        if performance.is_over:
-            return self._answer(performance, tool)
         await performance.stop()
         message = (
             f"{tool.name}() gave no answer within {self._patience(tool):g} s, and may have had its effect"
@@ -295,21 +301,21 @@ class ToolCalls:
     async def _abandoned(self, begun: _Begun, performance: Performance, tool: Tool) -> None:
         """Stop what the run no longer waits for, and record what is known of it."""
         if performance.is_over:
-            answer = self._answer(performance, tool)
+            answer = await self._answer(performance, tool)
         else:
             await performance.stop()
             answer = _Answer(Reply(), "unknown")
         with contextlib.suppress(AuditUnavailable):  # then whoever opens the log next says the same
             await self._ended(begun, answer)
 
-    def _answer(self, performance: Performance, tool: Tool) -> _Answer:
+    async def _answer(self, performance: Performance, tool: Tool) -> _Answer:
         """What a tool that came to its end returned or raised, as the code gets it."""
         try:
             value = performance.result()
         except ToolExit as problem:
-            return self._raised(problem.kind, problem)
+            return await self._raised(problem.kind, problem)
         except BaseException as problem:
-            return self._raised(type(problem).__name__, problem)
+            return await self._raised(type(problem).__name__, problem)
         try:
             size = len(values.exactly(value))
         except ValueError as problem:
@@ -319,8 +325,8 @@ class ToolCalls:
             return replace(_withheld(why), size=size)
         return _Answer(Reply(value=value), "returned", size)
 
-    def _raised(self, kind: str, problem: BaseException) -> _Answer:
-        clean = self._scrub(messages.told(problem, (self._plan.workdir,)))
+    async def _raised(self, kind: str, problem: BaseException) -> _Answer:
+        clean = await self._scrub(messages.told(problem, (self._plan.workdir,)))
         return _Answer(_error(kind, clean.text), "raised", findings=clean.findings)
 
     async def _ended(self, begun: _Begun, answer: _Answer) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from licet import connecting
 from licet.backend import Access, GuestError, Reply, Target, ToolCall
-from licet.calls import Scrub, ToolCalls, WaitingCall, Waits, nothing_waits
+from licet.calls import Scrub, ToolCalls, WaitingCall, Waits, as_it_is, nothing_waits
 from licet.digests import Digest
 from licet.hosts import Endpoint, canonical_host
 from licet.output import BoundedSink, Kept, bounded
@@ -30,7 +30,6 @@ from licet.policy.rule import Rule
 from licet.prepare import Deciders, Prepared
 from licet.rerun import Recall
 from licet.result import ToolCallMade
-from licet.scrubbing import Scrubbed
 from licet.surroundings import Readings, RealSurroundings, Surroundings
 from licet.trail import Trail
 
@@ -60,7 +59,7 @@ class RunHost:
         deciders: Deciders | None = None,
         surroundings: Surroundings | None = None,
         recall: Recall | None = None,
-        scrub: Scrub = Scrubbed,
+        scrub: Scrub = as_it_is,
         waits: Waits = nothing_waits,
         past: Mapping[str, Any] | None = None,
     ) -> None:

@@ -93,9 +93,19 @@ async def cleaned(left: Leavings, find: Find | None, environment: Mapping[str, s
     return await asyncio.to_thread(clean, left, find, known)
 
 
-def message(text: str, find: Find | None, environment: Mapping[str, str]) -> Scrubbed:
-    """What may be told of an error that is about to reach the code of a run with this environment."""
-    secrets = united((*(find(text, "error") if find else ()), *occurrences(text, secrets_of(environment))))
+async def message(text: str, find: Find | None, environment: Mapping[str, str]) -> Scrubbed:
+    """What may be told of an error that is about to reach the code of a run with this environment.
+
+    Away from the event loop where it may take its time.
+    """
+    known = secrets_of(environment)
+    if plain(text) or (find is None and not known):
+        return _message(text, find, known)
+    return await asyncio.to_thread(_message, text, find, known)
+
+
+def _message(text: str, find: Find | None, known: Needles) -> Scrubbed:
+    secrets = united((*(find(text, "error") if find else ()), *occurrences(text, known)))
     return Scrubbed(without(text, secrets), findings("error", secrets)) if secrets else Scrubbed(text)
 
 
