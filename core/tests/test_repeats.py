@@ -151,6 +151,28 @@ def test_code_whose_paths_were_looked_at_is_not_known(ask: Asker) -> None:
     assert ask.anew == 2
 
 
+def test_links_that_the_policy_names_are_looked_at_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = tmp_path.resolve() / "work"
+    work.mkdir()
+    ask = Asker(_reading(tmp_path), monkeypatch)
+    for target in ("one", "two"):
+        (work / "data").unlink(missing_ok=True)
+        (tmp_path / target).mkdir()
+        (work / "data").symlink_to(tmp_path / target)
+        for _ in range(2):
+            found = ask(code(), directory=str(work))
+            assert found.decision.opened.read == (str(tmp_path.resolve() / target),)
+    assert ask.anew == 2
+
+
+def _reading(folder: Path) -> PolicyStack:
+    file = folder / "p.yaml"
+    file.write_text("licet: 1\nname: p\nallow: [run, read workdir/data]\n")
+    return load_stack(str(file), PolicySource({}, folder / "none"))
+
+
 def test_what_is_kept_is_bounded(ask: Asker) -> None:
     for _ in range(2):
         ask(code("#" * (MOST_CODE + 1)))

@@ -206,7 +206,8 @@ class ToolCalls:
         def make() -> Plain:
             return plain_body({"tool": name, **bodies.call(decision, tool)})
 
-        return self._prepared.shared.once((name, line), make) if self._steady else make()
+        steady = self._steady and not (tool and tool.touches)  # links on the way to these may change
+        return self._prepared.shared.once((name, line), make) if steady else make()
 
     def _arguments(self, call: ToolCall, tool: Tool | None) -> str:
         """The arguments of a call in wire form.

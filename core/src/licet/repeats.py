@@ -3,9 +3,9 @@
 Rules this module keeps:
 
 - only a request that brings nothing but short code and limits, under a policy without rules, is known again:
-  what `prepare` makes of it follows from values that are compared here, and looks at neither files nor time;
-- what is known counts under the very policy and the very offers that it was made under, and for one
-  directory and one passed environment;
+  what `prepare` makes of it follows from what is compared here;
+- what is known counts under the very policy and the very offers that it was made under, for one directory,
+  with the links in it that the policy names as they are now, and for one passed environment;
 - what is kept is bounded by number and size.
 """
 
@@ -16,11 +16,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from licet import paths
 from licet.digests import Digest
+from licet.errors import InvalidPolicy
 from licet.policy import PolicyStack
 from licet.policy.facts import Facts
 from licet.prepare import Clock, Prepared, prepare
 from licet.request import ExecutionRequest
+from licet.rules import Rules
 from licet.select import Offer
 
 MOST_CODE = 8 << 10
@@ -73,7 +76,12 @@ class Repeats:
             digest=digest,
             clock=clock,
         )
-        if key is not None and not prepared.report.intents:  # their targets were looked at on the host
+        # the targets of intents are looked at on the host, and links may have changed meanwhile
+        if (
+            key is not None
+            and not prepared.report.intents
+            and key == under.key(asked, directory, host_environment)
+        ):
             if len(under.kept) >= MOST_KEPT:
                 under.kept.clear()
             under.kept[key] = prepared
@@ -96,13 +104,17 @@ class _Under:
     def key(self, asked: ExecutionRequest, directory: str, environment: Mapping[str, str]) -> Any:
         """What has to be the same for a request to be known; None if it never is."""
         code = asked.code
-        if not self._usable or type(code) is not str or len(code) > MOST_CODE:
+        if self.stack is None or not self._usable or type(code) is not str or len(code) > MOST_CODE:
             return None
         given = asked.model_fields_set
         if not given <= _PLAIN:
             return None
         limits = asked.limits if len(given) > 1 else None
-        return code, limits, directory, tuple([environment.get(name) for name in self._passed])
+        try:
+            rules = Rules.of(self.stack, paths.spelled(directory))
+        except (ValueError, InvalidPolicy):
+            return None
+        return code, limits, directory, rules, tuple([environment.get(name) for name in self._passed])
 
 
 def _now(known: Prepared, at: datetime, took_ns: Mapping[str, int]) -> Prepared:
