@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
+from licet import telemetry
 from licet.errors import AuditUnavailable
 from licet.state import StateDirectory
-from licet.telemetry.lag import show_unsigned
 
 from licet_audit.notes import Head, Note
 from licet_audit.schedule import Schedule
@@ -100,7 +100,7 @@ class Signing:
             self._told = False
 
     def _show_unsigned(self, covered: int) -> None:
-        show_unsigned(max(self._size - covered, 0))
+        telemetry.show_unsigned(max(self._size - covered, 0))
 
     def _tell(self, problem: Exception) -> None:
         if self._told:

@@ -29,3 +29,14 @@ def settle(seconds: float) -> bool:
     """Wait, for `seconds` at most, until what runs have shown so far is with OpenTelemetry."""
     emitter = sys.modules.get("licet.telemetry.emitter")
     return emitter is None or emitter.settle(seconds)
+
+
+def show_unsigned(records: int) -> None:
+    """Show how many durable records no checkpoint covers; for whoever makes the checkpoints of a log."""
+    if not is_loaded():
+        return
+    from licet.telemetry import instruments
+    from licet.telemetry import names as n
+    from licet.telemetry.emitter import emitter
+
+    emitter().do(lambda: instruments.measure([(n.UNSIGNED, records, {})], None))
