@@ -237,7 +237,7 @@ def _raises(problem: BaseException) -> Callable[[], None]:
     ("problem", "told"),
     [
         (FileNotFoundError(2, "missing", "/a/b.db"), ("FileNotFoundError", "[Errno 2] missing: '…/b.db'")),
-        (KeyError("a\nb"), ("KeyError", r"'a\nb'")),
+        (KeyError("a\nb"), ("KeyError", r"a\nb")),
         (SystemExit(3), ("SystemExit", "3")),
         (KeyboardInterrupt("now"), ("KeyboardInterrupt", "now")),
         (asyncio.CancelledError("no"), ("CancelledError", "no")),

@@ -10,7 +10,8 @@ from licet.report import Repair
 
 
 def _labels(*kinds: str, most: int | None = None) -> list[str]:
-    return [label for label, _ in advising.rows([Repair(kind, kind) for kind in kinds], most)]
+    repairs = [Repair(kind, f"{kind} {place}") for place, kind in enumerate(kinds)]
+    return [label for label, _ in advising.rows(repairs, most)]
 
 
 def test_what_others_have_to_do_is_needed_together() -> None:
@@ -26,6 +27,19 @@ def test_what_is_left_out_is_counted() -> None:
     shown = list(advising.rows([Repair("wait", str(n)) for n in range(4)], 2))
     assert shown == [("you can", "0"), ("or", "1"), ("", "and 2 more, see `licet explain --all`")]
     assert _labels(*["wait"] * 4, most=None) == ["you can", "or", "or", "or"]
+
+
+def test_the_same_advice_is_given_once_and_counted_once() -> None:
+    twice = [
+        Repair("remove_line", "r"),
+        Repair("allow", "a", 1),
+        Repair("allow", "a", 7),
+        Repair("allow", "b"),
+    ]
+    twice.append(Repair("remove_line", "r", 9))
+    assert list(advising.rows(twice, 3)) == [("you can", "r"), ("or", "a"), ("and", "b")]
+    asking = [Repair("wait", "w"), Repair("wait", "w", leads_to="ask")]
+    assert list(advising.rows(asking, None)) == [("you can", "w"), ("or", "w, then it needs an approval")]
 
 
 def test_advice_that_leads_to_a_question_says_so() -> None:

@@ -67,6 +67,15 @@ def test_a_message_that_cannot_be_had_is_said_to_be_missing() -> None:
     assert told(OSError(13, "denied", "/srv/a/b")) == "[Errno 13] denied: '…/b'"
 
 
+def test_the_text_of_a_key_error_is_told_without_the_quotes_that_the_code_adds_again() -> None:
+    class Own(KeyError):
+        def __str__(self) -> str:
+            return "mine"
+
+    assert (told(KeyError("")), told(KeyError("it's /srv/a/b"))) == ("", "it's …/b")
+    assert (told(KeyError(3)), told(KeyError("a", "b")), told(Own("x"))) == ("3", "('a', 'b')", "mine")
+
+
 _NAMES = st.text("abcXYZ019._-é", min_size=1, max_size=8).filter(lambda name: name.strip("."))
 
 

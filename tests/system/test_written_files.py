@@ -114,6 +114,8 @@ def test_any_other_end_writes_nothing(project: Path, ran: Ran, last: str, termin
     assert os.listdir(project / "out") == []
     assert ran.bodies("commit") == []
     assert ran.bodies("result")[0]["writes"] == "dropped"
+    said = "what it wrote was dropped, since it did not end well"
+    assert (result.detail == said) == (termination is Termination.exited)
 
 
 def test_a_target_that_changed_meanwhile_is_left_alone(project: Path, ran: Ran) -> None:
@@ -209,10 +211,14 @@ def test_a_file_by_another_name(project: Path) -> None:
     )
     result = done.json
     assert (result["success"], result["value"]) == (True, "one")
+    card = licet("run", "--policy", "p.yaml", "--file", "in.csv=data/a", "-c", "open('in.csv').read()").err
+    assert card.count(f"read {project}/data/a ") == 1  # declared by the option, and seen in the code
     narrowed = licet("run", "--policy", "p.yaml", "--file", "in.csv=data/a", "-c", "open('data/b')")
     assert narrowed.code == 3 and "not declared" in narrowed.err
     denied = licet("run", "--policy", "p.yaml", "--file", "k=data/secret/key", "-c", "open('k')")
     assert denied.code == 3
+    closed = licet("run", "--file", "k=data/a", "-c", "open('k')")
+    assert (closed.code, closed.err.count("add `allow: [read")) == (3, 1)
     for wrong in ("in.csv", "=data/a", "in.csv="):
         assert licet("run", "--policy", "p.yaml", "--file", wrong, "-c", "1").code == 2
     assert licet("run", "--policy", "p.yaml", "--file", "a/b=data/a", "-c", "1").code == 2

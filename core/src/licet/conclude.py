@@ -93,10 +93,18 @@ def finished(
         audit=_place(trail),
         unrecorded=trail.lost.message if trail.lost else None,
         protection=protection,
-        detail=written.refused or outcome.detail,
+        detail=written.refused or _detail(outcome, written),
         advice=_REFUSED_WRITES if written.refused else None,
         scrubbed=clean.findings,
     )
+
+
+def _detail(outcome: Outcome, written: Written) -> str | None:
+    """What is to be said of a run: of one that failed by itself, also that its changes are gone."""
+    if not written.dropped or outcome.termination is not Termination.exited:
+        return outcome.detail
+    dropped = "what it wrote was dropped, since it did not end well"
+    return f"{outcome.detail}; {dropped}" if outcome.detail else dropped
 
 
 _REFUSED_WRITES = "look at what else changes these files, then run the code again"

@@ -40,12 +40,21 @@ _PATH = re.compile(
 def told(problem: BaseException, private: Iterable[str] = ()) -> str:
     """The message of `problem` as code may see it; `private` are further places of this host."""
     try:
-        message = str(problem)
+        key = _key(problem)
+        message = str(problem) if key is None else key
     except KeyboardInterrupt:  # the user's
         raise
     except BaseException:
         return "its message can't be shown"
     return without_places(message, private)
+
+
+def _key(problem: BaseException) -> str | None:
+    """The text that a `KeyError` was made of: `str` quotes it, and the code's own would once more."""
+    if isinstance(problem, KeyError) and type(problem).__str__ is KeyError.__str__ and len(problem.args) == 1:
+        key = problem.args[0]
+        return key if type(key) is str else None
+    return None
 
 
 def without_places(message: str, private: Iterable[str] = ()) -> str:

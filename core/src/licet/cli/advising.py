@@ -4,7 +4,8 @@ Rules this module keeps:
 
 - changes of the request are alternatives, each of which was tried, so they are joined by `or`;
 - what other people would have to do is needed together, so it is joined by `and`;
-- what is not shown is counted.
+- what is not shown is counted;
+- the same advice is given once, however many intents call for it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ _TOGETHER = frozenset(("allow", "ask_decider", "change_policy", "enable_backend"
 
 def rows(repairs: Sequence[Repair], most: int | None) -> Iterable[Row]:
     """What would help, the best first; at most `most` of it (None: all)."""
+    first: dict[tuple[str, str | None], Repair] = {}
+    for repair in repairs:
+        first.setdefault((repair.text, repair.leads_to), repair)
+    repairs = [*first.values()]
     before: Repair | None = None
     for repair in repairs[:most]:
         after = ", then it needs an approval" if repair.leads_to == "ask" else ""

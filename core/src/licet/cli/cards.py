@@ -257,10 +257,10 @@ def _opened(explanation: Explanation) -> Iterable[tuple[str, str]]:
     allowed = [v for v in explanation.verdicts if v.intent.action != "run" and v.effect == "allow"]
     opens = chosen.descriptor.opens if chosen else frozenset()
     opened = [verdict for verdict in allowed if verdict.intent.action in opens]
+    bys = (f"  {nearby(str(verdict.by[0]))}" if verdict.by else "" for verdict in opened)
     label = "opened"
-    for verdict in opened:
-        by = f"  {nearby(str(verdict.by[0]))}" if verdict.by else ""
-        yield label, f"{verdict.intent}{by}"
+    for line in dict.fromkeys(f"{verdict.intent}{by}" for verdict, by in zip(opened, bys, strict=True)):
+        yield label, line
         label = ""
     if closed := [str(verdict.intent) for verdict in allowed if verdict.intent.action not in opens]:
         yield "not opened", f"{', '.join(closed)}: allowed, but this sandbox opens less"
