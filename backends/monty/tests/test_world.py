@@ -120,6 +120,7 @@ def test_sleeps_under_a_frozen_clock_end_at_once_and_in_order(
 def test_a_clock_can_not_be_read_where_nothing_can_be_asked(run: Any) -> None:
     outcome = run("import time\nlist(map(lambda _: time.time(), [1]))")
     assert outcome.error.type == "NotImplementedError"
-    assert (
-        outcome.detail == "read the clock in a loop or a comprehension, not from inside map, sorted or filter"
+    assert outcome.detail == (
+        "read the clock in a loop or a comprehension, not from inside map, sorted or filter, "
+        "nor in a method such as __repr__"
     )
