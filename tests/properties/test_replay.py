@@ -86,7 +86,7 @@ def prepared(
     )
     report = ScreenReport(intents=tuple(intent_of(want, "inferred") for want in inferred))
     return decide_on(
-        request, canonical(report, "/t"), stack, OFFERS, at=AT, digest=lambda name, content: name
+        request, canonical(report, request), stack, OFFERS, at=AT, digest=lambda name, content: name
     )
 
 
