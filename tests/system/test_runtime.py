@@ -258,7 +258,7 @@ def test_an_async_tool_and_a_tool_that_raises(tmp_path: Path) -> None:
         replies = [await host.call(ToolCall(name)) for name in ("slow", "bad", "slow")]
         assert replies[0].value == "slept"
         assert replies[1].error is not None
-        assert (replies[1].error.type, replies[1].error.message) == ("KeyError", "'nope'")
+        assert (replies[1].error.type, replies[1].error.message) == ("KeyError", "nope")
         assert replies[2].fatal is Termination.tool_limit
         return Outcome(Termination.tool_limit)
 
