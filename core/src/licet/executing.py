@@ -29,9 +29,7 @@ async def _executed(backend: Backend, plan: ExecutionPlan, host: RunHost) -> Out
         return await backends.execute(backend, plan, host)
     except AuditUnavailable as problem:  # a tool call could not be recorded
         return Outcome(Termination.audit_unavailable, detail=problem.message)
-    except LaunchFailed as problem:
-        return Outcome(Termination.launch_failed, detail=str(problem))
-    except SuspensionVoid as problem:  # nothing of it ran here
+    except (LaunchFailed, SuspensionVoid) as problem:  # nothing ran here
         return Outcome(Termination.launch_failed, detail=str(problem))
     except BackendError as problem:
         return Outcome(Termination.backend_error, detail=str(problem))

@@ -86,7 +86,7 @@ class RunHost:
         )
         self._random_bytes: int = then["random_bytes"]
         self._trail = trail
-        self._output_left: int = (limits.output or 0) - then["output"]
+        self._output_left: int = (limits.output or 0) - self._stdout.total - self._stderr.total
         self._guard = threading.Lock()
 
     def state(self) -> dict[str, Any]:
@@ -97,7 +97,6 @@ class RunHost:
             return {
                 "stdout": stdout,
                 "stderr": stderr,
-                "output": stdout["total"] + stderr["total"],
                 "accesses": self.accesses,
                 "readings": self._readings.state(),
                 "random_bytes": self._random_bytes,
@@ -216,6 +215,6 @@ class RunHost:
 
 _NOTHING: Mapping[str, Any] = {
     **dict.fromkeys(("stdout", "stderr", "readings", "calls")),
-    **dict.fromkeys(("output", "accesses", "random_bytes"), 0),
+    **dict.fromkeys(("accesses", "random_bytes"), 0),
 }
 """The state of a host whose run begins."""
