@@ -67,24 +67,25 @@ class Elsewhere:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """What became of tests, by `CLASS.NAME`: the message of each failure, and how many passed."""
+    """What became of tests: the message of each failure by `CLASS.NAME`, how many passed, why others did not run."""
 
     failed: dict[str, str]
     passed: int
-    skipped: int
+    skipped: list[str]
 
     @classmethod
     def read(cls, report: Path) -> Verdicts:
         """Read what pytest reports."""
         failed: dict[str, str] = {}
-        passed = skipped = 0
+        skipped: list[str] = []
+        passed = 0
         for case in ElementTree.parse(report).iter("testcase"):
             name = f"{case.attrib['classname'].rpartition('.')[2]}.{case.attrib['name']}"
             faults = [fault.text or "" for kind in ("failure", "error") for fault in case.iter(kind)]
             if faults:
                 failed[name] = "\n".join((failed.get(name, ""), *faults)).strip()
-            elif case.find("skipped") is not None:
-                skipped += 1
+            elif (skip := case.find("skipped")) is not None:
+                skipped.append(skip.attrib["message"])
             else:
                 passed += 1
         return cls(failed, passed, skipped)

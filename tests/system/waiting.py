@@ -85,9 +85,10 @@ class Half:
     log: MemoryLog
 
     def told(self) -> dict[str, Any]:
-        """All that has to be the same whether or not it waited."""
+        """All that has to be the same whether or not it waited: calls at one time may end in any order."""
         out, err = self.host.written()
-        made = [asdict(replace(one, duration=0.0, call_digest="")) for one in self.host.tool_calls]
+        calls = sorted(self.host.tool_calls, key=lambda one: one.sequence)
+        made = [asdict(replace(one, duration=0.0, call_digest="")) for one in calls]
         outcome = self.outcome
         return {
             "ended": [outcome.termination.value, outcome.exit_code, outcome.detail],
