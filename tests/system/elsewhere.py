@@ -67,7 +67,7 @@ class Elsewhere:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """What became of tests: the message of each failure by `CLASS.NAME`, how many passed, why others did not run."""
+    """What became of tests: each failure by `CLASS.NAME`, how many passed, why others did not run."""
 
     failed: dict[str, str]
     passed: int

@@ -24,10 +24,10 @@ from typing import NamedTuple
 
 from licet.errors import AuditUnavailable
 from licet.files import open_plain, read_plain
+from licet.machine import boot
 from licet.state import StateDirectory
 
 from licet_audit import segments
-from licet_audit.identity import boot
 from licet_audit.segments import Segment
 
 NAME = "sync.lock"

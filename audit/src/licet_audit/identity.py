@@ -7,14 +7,13 @@ import secrets
 import socket
 import sys
 from importlib.metadata import version
-from pathlib import Path
 from typing import Literal
 
+from licet.machine import boot
 from licet.plain import Plain, plain_body
 
 Clock = Literal["synchronized", "unsynchronized", "unknown"]
 
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _UNSYNCHRONIZED = 5  # TIME_ERROR of adjtimex(2)
 _TIMEX_BYTES = 208  # struct timex, with room to spare on every platform
 
@@ -48,14 +47,6 @@ def account() -> str:
         return f"{pwd.getpwuid(uid).pw_name} (uid {uid})"
     except KeyError:
         return f"uid {uid}"
-
-
-def boot() -> str | None:
-    """The id of the system's start, which the monotonic clock counts from; None where it has none."""
-    try:
-        return _BOOT_ID.read_text("ascii").strip()
-    except (OSError, ValueError):
-        return None
 
 
 def clock() -> Clock:

@@ -131,6 +131,33 @@ class SuspensionVoid(LicetError):
     exit_code = 3
 
 
+class ApprovalsUnavailable(LicetError):
+    """The store of approvals can't be read or written, so nothing is granted and nothing spent."""
+
+    slug = "approvals-unavailable"
+    exit_code = 8
+
+
+class NoApproval(UsageError):
+    """No approval has this id, or more than one begins so."""
+
+    slug = "no-approval"
+
+
+class ApprovalClosed(LicetError):
+    """An approval is over or not granted: spent, denied, expired, withdrawn, revoked, or still pending."""
+
+    slug = "approval-closed"
+    exit_code = 3
+
+
+class AnswerRefused(LicetError):
+    """An answer to an approval does not count: not of this person, to this document, or a second time."""
+
+    slug = "answer-refused"
+    exit_code = 3
+
+
 class TypesUnchecked(LicetError):
     """The types of code could not be checked; whether it runs does not depend on that."""
 

@@ -1,4 +1,4 @@
-"""Where an administrator puts what binds everybody on this machine.
+"""What the machine says of itself: where its administrator's files are, and when its system started.
 
 Rules this module keeps:
 
@@ -8,8 +8,10 @@ Rules this module keeps:
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PROGRAM_DATA = 0x23  # CSIDL_COMMON_APPDATA
 
 
@@ -22,3 +24,12 @@ def administrators_directory() -> Path:
         failed = ctypes.windll.shell32.SHGetFolderPathW(None, _PROGRAM_DATA, None, 0, buffer)
         return Path(r"C:\ProgramData" if failed else buffer.value) / "licet"
     return Path("/etc/licet")
+
+
+@cache
+def boot() -> str | None:
+    """The id of the system's start, which the monotonic clock counts from; None where it has none."""
+    try:
+        return _BOOT_ID.read_text("ascii").strip()
+    except (OSError, ValueError):
+        return None

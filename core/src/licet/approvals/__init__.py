@@ -1,0 +1,20 @@
+"""Approvals: a person says yes to something specific, and exactly that runs, once.
+
+The pieces, from what is shown to what runs:
+
+- `forms`: what is asked, who answers, what an approval is; `clocks`: instants that no set clock extends;
+- `counting`: which answers count, and what they come to (rules 16 and 17); `covering`: what a grant that
+  reaches further than once covers;
+- `showing`: the document that people are shown, whole, and the digest that their answer has to name;
+- `freezing`: a request as bytes and back, as the store keeps it until the approval is over;
+- `store`: approvals of one state directory, durable, shared by processes; it alone decides what is spent;
+- `services`: who can be asked, by `terminal`, `callback`, `queue`, `webhook` and plugins; `asking` asks all
+  of them at once;
+- `desk`: one approval from its asking to its use, recorded at every step.
+"""
+
+from __future__ import annotations
+
+from licet.approvals.forms import Answer, ApprovalRequest, Person
+
+__all__ = ["Answer", "ApprovalRequest", "Person"]
