@@ -20,7 +20,7 @@ Run = Callable[..., Any]
 
 FIND_CHANNEL = """\
 import os
-fd = next(n for n in range(3, 100) if os.path.exists(f'/proc/self/fd/{n}'))
+fd = next(n for n in range(3, 4096) if os.path.exists(f'/proc/self/fd/{n}'))
 def frame(text, size=None):
     data = text.encode()
     os.write(fd, (len(data) if size is None else size).to_bytes(4, 'big') + data)

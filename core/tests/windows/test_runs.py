@@ -225,7 +225,7 @@ def is_open(fd):
         return bool(os.fstat(fd))
     except OSError:
         return False
-fd = next(n for n in range(3, 100) if is_open(n))
+fd = next(n for n in range(3, 4096) if is_open(n))
 def frame(text, size=None):
     data = text.encode()
     os.write(fd, (len(data) if size is None else size).to_bytes(4, 'big') + data)

@@ -91,7 +91,7 @@ HANDLES = (
     _handles(
         "inherited",
         "read from an open file of the host",
-        act="import os\npread = os.pread\nfor fd in range(3, 256):\n    try:\n"
+        act="import os\npread = os.pread\nfor fd in range(3, 4096):\n    try:\n"
         "        print(pread(fd, 1000, 0), flush=True)\n    except OSError as problem:\n"
         "        refusal = problem\nraise refusal",
         held_by=(_NO_DESCRIPTOR,),
