@@ -255,7 +255,7 @@ ASKS = TOOLS + "ask: [tool pay]\n"
 
 
 def test_a_call_waits_where_somebody_can_be_asked(stack_of: StackOf) -> None:
-    inside = Inside(stack_of(ASKS), {"pay": pay, "find": lambda: 1}, waits=lambda call, decision: True)
+    inside = Inside(stack_of(ASKS), {"pay": pay, "find": lambda: 1}, obstacle=lambda demands: None)
     assert said(inside.call("find")) == 1
     reply = inside.call("pay", "A1", 5)
     assert (reply.fatal, inside.host.why_ended) == (
@@ -273,7 +273,7 @@ def test_a_call_waits_where_somebody_can_be_asked(stack_of: StackOf) -> None:
 
 def test_what_is_denied_or_unknown_never_waits(stack_of: StackOf) -> None:
     stack = stack_of("ask: [tool *]\ndeny: [tool pay]\n")
-    inside = Inside(stack, {"pay": pay}, waits=lambda call, decision: True)
+    inside = Inside(stack, {"pay": pay}, obstacle=lambda demands: None)
     assert said(inside.call("pay", "A1", 5))[0] == "PermissionError"
     assert said(inside.call("ghost"))[0] == "PermissionError"
     assert inside.host.waiting is None
@@ -282,7 +282,7 @@ def test_what_is_denied_or_unknown_never_waits(stack_of: StackOf) -> None:
 @pytest.mark.parametrize("error", [None, GuestError("PermissionError", "no")])
 def test_a_host_goes_on_where_another_one_stood(stack_of: StackOf, error: GuestError | None) -> None:
     tools: dict[str, Callable[..., Any]] = {"pay": pay, "find": lambda: 1}
-    first = Inside(stack_of(ASKS), tools, waits=lambda call, decision: True, calls=3)
+    first = Inside(stack_of(ASKS), tools, obstacle=lambda demands: None, calls=3)
     first.host.write("stdout", b"x" * 60)
     first.host.random_bytes(5)
     first.host.now("time.time")
@@ -308,7 +308,7 @@ def test_a_host_goes_on_where_another_one_stood(stack_of: StackOf, error: GuestE
 
 
 def test_nothing_is_settled_where_nothing_waits(stack_of: StackOf) -> None:
-    inside = Inside(stack_of(ASKS), {"pay": pay}, waits=lambda call, decision: True)
+    inside = Inside(stack_of(ASKS), {"pay": pay}, obstacle=lambda demands: None)
     with pytest.raises(ValueError, match=r"^no call waits$"):
         asyncio.run(inside.host.settle())
     inside.call("pay", "A1", 5)

@@ -21,7 +21,7 @@ from typing import Any
 
 from licet import Runtime, rerun, suspending
 from licet.backend import Backend, GuestError, Outcome, Reply, Termination, ToolCall
-from licet.calls import WaitingCall
+from licet.waiting import WaitingCall
 from licet.digests import HostDigest
 from licet.executing import execute
 from licet.host import RunHost
@@ -169,7 +169,7 @@ class Desk:
         log = MemoryLog()
         with Trail(log, plan.run_id, best_effort=False, gaps=Gaps(None)) as trail:
             past = reopened.state if reopened is not None else None
-            host = Instant(plan, prepared, trail, self.digest, None, seen, waits=lambda *_: True, past=past)
+            host = Instant(plan, prepared, trail, self.digest, None, seen, obstacle=lambda demands: None, past=past)
             host.waiting_for, host.refusing = waits, refusing
             if reopened is not None:
                 denied = reopened.call.sequence in refusing

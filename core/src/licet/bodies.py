@@ -14,11 +14,11 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from licet import keeping
 from licet.applying import Hit
-from licet.approval import Authorization
+from licet.approvals.forms import StoredApproval
 from licet.backend import Descriptor, Termination
 from licet.calling import of_python
 from licet.contract import Blocker
@@ -260,9 +260,12 @@ def _candidate(candidate: Candidate) -> Plain:
 
 
 @lru_cache(maxsize=8)
-def authorization(authorized: Authorization) -> Plain:
-    """Whether the run may go on."""
-    return plain_body({"state": authorized.state, "reason": authorized.reason})
+def authorization(
+    state: Literal["not_needed", "granted", "denied"], reason: str, approval: StoredApproval | None = None
+) -> Plain:
+    """Whether the run, or the call that waits, may go on, and by which approval."""
+    by = {"approval": approval.request.id} if approval is not None else {}
+    return plain_body({"state": state, "reason": reason, **by})
 
 
 def execution(plan: ExecutionPlan, chosen: Chosen) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -42,6 +42,7 @@ from licet.result import CallOutcome, ToolCallMade
 from licet.scrubbing import Finding, Scrubbed
 from licet.stubs import shown_signature
 from licet.trail import Trail
+from licet.waiting import Alive, Obstacle, WaitingCall, nobody
 
 Scrub = Callable[[str], Awaitable[Scrubbed]]
 """Takes the secrets out of a message."""
@@ -50,26 +51,6 @@ Scrub = Callable[[str], Awaitable[Scrubbed]]
 async def as_it_is(text: str) -> Scrubbed:
     """The message, where nobody looks for secrets."""
     return Scrubbed(text)
-
-
-Waits = Callable[[ToolCall, Decision], bool]
-"""Whether a call that has to be asked about waits for the answer, and its run with it; else it is denied."""
-
-
-def nothing_waits(call: ToolCall, decision: Decision) -> bool:
-    """Nobody can be asked."""
-    return False
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingCall:
-    """A call that waits for an approval: decided, recorded and not performed; `arguments` are JSON."""
-
-    sequence: int
-    name: str
-    digest: str
-    arguments: str = field(repr=False)
-    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +82,7 @@ class ToolCalls:
         scrub: Scrub = as_it_is,
         recall: Recall | None = None,
         before: Callable[[], None] = lambda: None,
-        waits: Waits = nothing_waits,
+        obstacle: Obstacle = nobody,
         past: Mapping[str, Any] | None = None,
     ) -> None:
         self.made: list[ToolCallMade] = [ToolCallMade(**made) for made in past["made"]] if past else []
@@ -117,7 +98,10 @@ class ToolCalls:
         self._scrub = scrub
         self._recall = recall
         self._before = before
-        self._waits = waits
+        self._obstacle = obstacle
+        self._asked: Decision | None = None
+        self._alive: Alive | None = None
+        self._one_waits = asyncio.Lock()
         self._sequence: int = past["sequence"] if past else 0
         loaded = prepared.stack.loaded or prepared.stack
         self._steady = deciders is None and not (loaded.has_rules or loaded.rehearsed)
@@ -162,9 +146,8 @@ class ToolCalls:
         except asyncio.CancelledError:
             self._note_end(begun, _Answer(Reply(), "refused"))  # durable with the end of the run
             raise
-        if recalled is None and self._has_to_wait(call, tool, decision):
-            self.waiting = self.waiting or WaitingCall(sequence, name, digest, arguments, call.line)
-            return self._fatal(Termination.approval_pending, f"the call of `{name}` waits for an approval")
+        if recalled is None and self._has_to_wait(tool, decision):
+            return await self._wait(WaitingCall(sequence, name, digest, arguments, call.line), decision)
         with self._trail.inside(f"{telemetry.CALL} {sequence}"):
             if recalled is not None:
                 answer = _Answer(*recalled)
@@ -196,9 +179,41 @@ class ToolCalls:
         await self._ended(begun, answer)
         return answer.reply
 
-    def _has_to_wait(self, call: ToolCall, tool: Tool | None, decision: Decision) -> bool:
+    def ask_alive(self, alive: Alive) -> None:
+        """Have calls approved by `alive` while the sandbox waits, in place of ending the run for that."""
+        self._alive = alive
+
+    @property
+    def asked_about(self) -> tuple[WaitingCall, Decision] | None:
+        """The call that waits and why, if this process decided it."""
+        return (self.waiting, self._asked) if self.waiting is not None and self._asked is not None else None
+
+    async def objection(self) -> str | None:
+        """Why the call that waits may not be made as things are now, whoever approved it; None if it may."""
+        waiting = self.waiting
+        if waiting is None or (tool := self._prepared.request.tools.get(waiting.name)) is None:
+            return "no call waits whose tool is there"
+        args, kwargs = values.from_json(waiting.arguments)
+        try:
+            decision = await self._decide(ToolCall(waiting.name, tuple(args), kwargs, waiting.line), tool)
+        except ValueError as problem:
+            return str(problem)
+        return why_denied(decision) if decision.effect == "deny" else None
+
+    async def _wait(self, waiting: WaitingCall, decision: Decision) -> Reply:
+        """Let a call wait; where the run does not end for that, one after the other."""
+        if self._alive is None:
+            if self.waiting is None:
+                self.waiting, self._asked = waiting, decision
+            why = f"the call of `{waiting.name}` waits for an approval"
+            return self._fatal(Termination.approval_pending, why)
+        async with self._one_waits:
+            self.waiting, self._asked = waiting, decision
+            return await self._alive()
+
+    def _has_to_wait(self, tool: Tool | None, decision: Decision) -> bool:
         asked = tool is not None and decision.effect == "ask" and not decision.ends_run
-        return asked and self._waits(call, decision)
+        return asked and self._obstacle(decision.demands) is None
 
     def _told(self, name: str, line: int | None, decision: Decision, tool: Tool | None) -> Plain:
         """What a record says of a decision; where only name and line decide, it is made once for these."""
@@ -255,7 +270,8 @@ class ToolCalls:
         if decision.ends_run:
             return _Answer(self._fatal(Termination.policy_denied, why_denied(decision)), "denied")
         if decision.effect != "allow":
-            why = messages.without_places(why_denied(decision))  # policies lie somewhere, too
+            obstacle = self._obstacle(decision.demands) if decision.effect == "ask" else None
+            why = messages.without_places(obstacle or why_denied(decision))  # policies lie somewhere, too
             return _Answer(_error("PermissionError", why), "denied")
         if tool is None:
             return _Answer(_error("NameError", f"name '{call.name}' is not defined"), "unknown tool")

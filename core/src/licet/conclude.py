@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from licet import bodies
-from licet.approval import authorize
+from licet.approvals.desk import Permit
+from licet.approvals.forms import ApprovalRequest, StoredApproval
 from licet.backend import GuestError, Outcome, Termination
 from licet.decide import Decision
-from licet.errors import AuditUnavailable
+from licet.errors import ApprovalsUnavailable, AuditUnavailable
 from licet.plan import ExecutionPlan
 from licet.prepare import Prepared
 from licet.result import AuditPlace, BackendUsed, ExecutionResult, Protection, ToolCallMade
@@ -127,13 +127,70 @@ def unrecorded(result: ExecutionResult, problem: AuditUnavailable) -> ExecutionR
     )
 
 
-def unauthorized(prepared: Prepared, trail: Trail) -> tuple[Termination, str] | None:
-    """How and why a run ends that policy permits; None if it may go on."""
+def unselected(prepared: Prepared) -> tuple[Termination, str] | None:
+    """How and why a run ends that policy does not deny; None if a backend can run it."""
     if prepared.selection.chosen is None:
         return Termination.no_backend, "no backend can run this here"
-    authorization = authorize(prepared.decision)
-    trail.step("authorization", bodies.authorization(authorization))
-    return None if authorization.granted else (Termination.approval_denied, authorization.reason)
+    return None
+
+
+def void(now: Prepared, request: ApprovalRequest, shown: str | None = None) -> str | None:
+    """Why a grant of `request` is good for nothing as things are `now`; None if it is good.
+
+    `shown` is the digest of the plan that has to be the one that would run, if it has to be one.
+    """
+    if now.stack.digest != request.policy_digest:
+        return "the policy is not the one any more under which this was approved"
+    if now.decision.effect == "deny":
+        return why_denied(now.decision)
+    if request.kind == "run" and not set(now.decision.demands) <= set(request.requirements):
+        return "policy asks for more by now than was approved"
+    chosen = now.selection.chosen
+    if chosen is None:
+        return "no backend can run this here any more"
+    if shown is not None and chosen.plan_digest != shown:
+        return "what would run now is not what was shown"
+    return None
+
+
+def stopped(
+    prepared: Prepared, trail: Trail, permit: Permit, tool_calls: Sequence[ToolCallMade] = ()
+) -> ExecutionResult:
+    """The result of a run that waits for an approval, or whose approval was denied while nobody ran it."""
+    pending = permit.state == "pending"
+    termination = Termination.approval_pending if pending else Termination.approval_denied
+    result = refused(prepared, trail, termination, permit.reason, permit.advice)
+    return replace(result, approval=permit.approval, tool_calls=tuple(tool_calls))
+
+
+def over(stored: StoredApproval) -> ExecutionResult:
+    """The result of a run whose approval is over: nothing is left of it to go on with."""
+    permit = Permit.of(stored)
+    return ExecutionResult(
+        run_id=stored.request.run_id,
+        termination=Termination.approval_denied,
+        success=False,
+        detail=permit.reason,
+        advice="run the code again, which asks anew",
+        approval=stored,
+    )
+
+
+def unable(
+    prepared: Prepared, trail: Trail, problem: AuditUnavailable | ApprovalsUnavailable
+) -> ExecutionResult:
+    """The result of a run that did not happen, since the trail or the approvals can't be kept."""
+    audit = isinstance(problem, AuditUnavailable)
+    termination = Termination.audit_unavailable if audit else Termination.launch_failed
+    return refused(prepared, trail, termination, problem.message, problem.advice)
+
+
+def denied_by(outcome: Outcome, denial: str | None) -> Outcome:
+    """The outcome, of code that did not survive what it was told of a call that somebody denied, as that."""
+    error = outcome.error
+    if denial is None or error is None or (error.type, error.message) != ("PermissionError", denial):
+        return outcome
+    return replace(outcome, termination=Termination.approval_denied, exit_code=None, detail=denial)
 
 
 def why_denied(decision: Decision) -> str:

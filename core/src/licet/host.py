@@ -18,7 +18,8 @@ from typing import Any, Literal
 
 from licet import connecting
 from licet.backend import Access, GuestError, Reply, Target, ToolCall
-from licet.calls import Scrub, ToolCalls, WaitingCall, Waits, as_it_is, nothing_waits
+from licet.calls import Scrub, ToolCalls, as_it_is
+from licet.decide import Decision
 from licet.digests import Digest
 from licet.hosts import Endpoint, canonical_host
 from licet.output import BoundedSink, Kept, bounded
@@ -32,6 +33,7 @@ from licet.rerun import Recall
 from licet.result import ToolCallMade
 from licet.surroundings import Readings, RealSurroundings, Surroundings
 from licet.trail import Trail
+from licet.waiting import Alive, Obstacle, WaitingCall, nobody
 
 MOST_ACCESSES = 1000
 """How many file accesses of one run are recorded one by one; what code asks beyond that is refused."""
@@ -46,8 +48,8 @@ class RunHost:
     """The host of one run; `surroundings` are what its code sees of the world.
 
     `recall` answers its calls in place of its tools, which are not called then.
-    `scrub` takes secrets out of what tools raise. `waits` says which calls wait for an approval. `past` is
-    the `state` of the host that a suspended run had before.
+    `scrub` takes secrets out of what tools raise. `obstacle` says why nobody can approve a call, or None.
+    `past` is the `state` of the host that a suspended run had before.
     """
 
     def __init__(
@@ -60,7 +62,7 @@ class RunHost:
         surroundings: Surroundings | None = None,
         recall: Recall | None = None,
         scrub: Scrub = as_it_is,
-        waits: Waits = nothing_waits,
+        obstacle: Obstacle = nobody,
         past: Mapping[str, Any] | None = None,
     ) -> None:
         limits = plan.limits
@@ -81,7 +83,7 @@ class RunHost:
             scrub=scrub,
             recall=recall,
             before=self._note_readings,
-            waits=waits,
+            obstacle=obstacle,
             past=then["calls"],
         )
         self._random_bytes: int = then["random_bytes"]
@@ -196,6 +198,19 @@ class RunHost:
     async def settle(self, error: GuestError | None = None) -> Reply:
         """Perform and record the call that waited, or refuse it with `error` (see `ToolCalls.settle`)."""
         return await self._calls.settle(error)
+
+    def ask_alive(self, alive: Alive) -> None:
+        """Have calls approved while the sandbox waits (see `ToolCalls.ask_alive`)."""
+        self._calls.ask_alive(alive)
+
+    async def objection(self) -> str | None:
+        """Why the call that waits may not be made as things are now (see `ToolCalls.objection`)."""
+        return await self._calls.objection()
+
+    @property
+    def asked_about(self) -> tuple[WaitingCall, Decision] | None:
+        """The call that waits, and the decision that asks about it."""
+        return self._calls.asked_about
 
     @property
     def waiting(self) -> WaitingCall | None:

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from licet import values
+from licet.approvals import telling
+from licet.approvals.forms import ApprovalRequest
 from licet.backend import Outcome, Reply
 from licet.prepare import Prepared
 from licet.record import Kept
@@ -41,6 +43,11 @@ def left_out(prepared: Prepared) -> Mapping[str, Mapping[str, str]]:
     parts = (("code", request.code_bytes, request.code), ("stdin", request.stdin_bytes, request.stdin))
     refused = {name: "larger than its limit" for name, sent, here in parts if sent and not here}
     return {"not_kept": refused} if refused else {}
+
+
+def of_shown(prepared: Prepared, request: ApprovalRequest) -> tuple[Kept, ...]:
+    """What people are shown who are asked for an approval."""
+    return (telling.shown(request),) if _keeps(prepared) else ()
 
 
 def of_call(prepared: Prepared, arguments: str) -> tuple[Kept, ...]:

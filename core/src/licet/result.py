@@ -20,9 +20,11 @@ from licet.errors import RunFailed
 from licet.output import Kept, text_of
 from licet.report import Explanation
 from licet.request import Change
+from licet.units import show_instant
 from licet.writes.staged import Artifact
 
 if TYPE_CHECKING:
+    from licet.approvals.forms import StoredApproval
     from licet.scrubbing import Finding
 
 EXIT_CODES: dict[Termination, int] = {
@@ -139,7 +141,7 @@ class ExecutionResult:
 
     `stdout_kept` and `stderr_kept` are the bytes behind the texts, head and tail, as they were written; where
     secrets were taken out of a text, they are those of what is left. `scrubbed` says how many, and of what
-    kind.
+    kind. `approval` is what the run waits for, or was not given.
     `artifacts` are the files that it left on the host.
     `audit` is where the last record of the run stands, `unrecorded` why a `best_effort` trail lost any.
     """
@@ -172,6 +174,7 @@ class ExecutionResult:
     detail: str | None = None
     advice: str | None = None
     scrubbed: tuple[Finding, ...] = ()
+    approval: StoredApproval | None = None
 
     def unwrap(self) -> Any:
         """The value of the last expression.
@@ -215,7 +218,7 @@ class ExecutionResult:
             "decision": self.decision.as_json() if self.decision else None,
             "backend": asdict(self.backend) if self.backend else None,
             "contract": self.contract.as_json() if self.contract else None,
-            "approval": None,
+            "approval": _approval(self.approval) if self.approval else None,
             "usage": asdict(self.usage),
             "changes": [asdict(change) for change in self.changes],
             "tool_calls": [asdict(call) for call in self.tool_calls],
@@ -227,3 +230,12 @@ class ExecutionResult:
             "advice": self.advice,
             "scrubbed": [asdict(finding) for finding in self.scrubbed],
         }
+
+
+def _approval(stored: StoredApproval) -> dict[str, Any]:
+    expires_at = stored.request.asked.wall + stored.request.expires
+    return {
+        "id": stored.request.id,
+        "state": stored.state,
+        "expires_at": show_instant(round(expires_at * 1e9)),
+    }

@@ -1,12 +1,9 @@
-"""The runtime: one request through all stages, and the only module that sees them all.
+"""The runtime: what requests are carried out with, and the only module that sees all of it.
 
 Rules this module keeps:
 
-- prepare (normalize → decide → select) → authorize → seal → execute, each from the values before it;
 - the clock is read once a run, and one policy holds from its beginning to its end; the next run has the
   policy that the files say by then;
-- what the chosen backend has not proved here is attacked first; then the choice is made again;
-- nothing runs before its decision and its `before` record are durable; the `result` record follows;
 - `run` never raises for what the code or the policy did; a malformed request raises `InvalidRequest`.
 """
 
@@ -15,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -23,32 +20,32 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from licet import bodies, conclude, keeping, paths, telemetry
+from licet import conclude, paths, telemetry, toolkits
 from licet import state as states
-from licet.backend import Backend, Outcome, Termination
-from licet.committing import Commits, to_the_end
+from licet.approvals import freezing
+from licet.approvals.callback import Approve, as_service
+from licet.approvals.desk import Desk
+from licet.approvals.services import ApprovalService
+from licet.backend import Backend
+from licet.committing import Commits
 from licet.contract import Control
 from licet.digests import Digest, HostDigest, no_digest
-from licet.errors import AuditUnavailable, UsageError
+from licet.errors import ApprovalsUnavailable, AuditUnavailable, NoApproval, UsageError
 from licet.evidence import Attestor
-from licet.executing import execute
-from licet.host import RunHost
 from licet.logbook import Gaps, Logbook
-from licet.plain import plain_body
-from licet.plan import ExecutionPlan
+from licet.pipeline import Job, Pipeline
 from licet.plugins import Plugins
 from licet.policy import MANAGED, LivePolicy, PolicySource, PolicyStack
 from licet.portal import Portal
-from licet.prepare import Prepared, choose_again, plan_of, prepare
+from licet.prepare import Prepared, choose_again, prepare
 from licet.probe.results import Progress
 from licet.record import AuditLog, UnavailableLog
 from licet.repeats import Repeats
 from licet.report import Explanation
 from licet.request import ExecutionRequest, as_request
-from licet.rerun import Past, Rerun, surroundings
+from licet.rerun import Past, Rerun
 from licet.result import ExecutionResult
 from licet.running import Running, all_done
-from licet.scrubbing import Leavings, cleaned, message
 from licet.select import Offer
 from licet.settings import Settings, directory_of, settings_beside, under_administrator
 from licet.trail import Trail
@@ -77,14 +74,16 @@ class Runtime:
         settings: Settings | None = None,
         log: AuditLog | None = None,
         backends: Sequence[Backend] | None = None,
+        approvals: Sequence[ApprovalService | Approve] | None = None,
         managed: Path = MANAGED,
         progress: Progress = lambda result: None,
     ) -> None:
         """Load `policy` (a file, or `licet:PACK`).
 
         `log` and `backends` replace those of the plugins, for programs that bring their own; the log stays
-        theirs, the backends are closed with the runtime. `progress` hears
-        of each attack that is made for evidence.
+        theirs, the backends are closed with the runtime. `approvals` are who is asked for them,
+        services or functions, in place of those that settings name; where an administrator names some, these
+        are the only ones. `progress` hears of each attack that is made for evidence.
 
         Raises:
             InvalidPolicy: the policy or one of its bounds is missing or wrong.
@@ -111,7 +110,17 @@ class Runtime:
         self._running = Running()
         self._portal = Portal()
         self._repeats = Repeats()
-        self._commits = Commits(self.state_path, lambda: states.open_state(self.state_path).path)
+        self._desk = Desk(self._approval_services(approvals), partial(states.open_state, self.state_path))
+        self._pipeline = Pipeline(
+            self._by_name,
+            self.plugins,
+            self._attestor,
+            Commits(self.state_path, lambda: states.open_state(self.state_path).path),
+            self._desk,
+            self._digest,
+            deciders=self._deciders,
+            progress=progress,
+        )
 
     @classmethod
     def from_policy(cls, policy: str | os.PathLike[str], **options: Any) -> Runtime:
@@ -153,14 +162,52 @@ class Runtime:
         with self._running.one():
             return await check_types(prepared, self._by_name)
 
-    async def run(self, request: ExecutionRequest | str | bytes, **fields: Any) -> ExecutionResult:
+    async def run(
+        self, request: ExecutionRequest | str | bytes, *, wait: float | None = None, **fields: Any
+    ) -> ExecutionResult:
         """Run code if policy lets it, and say how it went.
+
+        Where policy asks and nobody is there to answer, a run that may wait for an approval ends as
+        `approval_pending`, at once or after `wait` seconds; `resume` goes on with it.
 
         Raises:
             InvalidRequest: the request can't be understood.
             RuntimeClosed: the runtime was closed.
         """
-        return await self._begin(as_request(request, fields))
+        return await self._begin(as_request(request, fields), wait=wait)
+
+    async def resume(
+        self, run_id: str, *, tools: Mapping[str, Any] | None = None, wait: float | None = None
+    ) -> ExecutionResult:
+        """Go on with a run that waits for an approval: it was kept as it was asked for, but for its `tools`.
+
+        Its evidence is proved anew, and a policy that has changed voids what was granted under it.
+
+        Raises:
+            NoApproval: no run of this id has asked for one.
+            SuspensionVoid: other tools are passed than it was asked for with.
+            AuditUnavailable, ApprovalsUnavailable: this can't be looked up.
+            RuntimeClosed: the runtime was closed.
+        """
+        self._digest.key()
+        with self._running.one():
+            stored = await self._desk.of_run(run_id)
+            if stored is None:
+                raise NoApproval(
+                    f"no run `{run_id}` waits for an approval here",
+                    advice="`licet approvals list` names those that do; the policy's directory keeps them",
+                )
+            if stored.frozen is None:
+                return conclude.over(stored)
+            asked = freezing.thaw(stored.frozen, toolkits.named(tools or {}))
+            job = Job(asked, partial(self._prepared, asked), self.offers, wait=wait)
+            log, stack = self._logbook.current(), self.stack
+            with self._trail(log, stack, run_id=stored.request.run_id) as trail:
+                try:
+                    return await self._pipeline.resume(job, stored, trail)
+                finally:
+                    if trail.log_failed:
+                        await self._logbook.give_up(log)
 
     async def rerun(self, request: ExecutionRequest, past: Past) -> tuple[ExecutionResult, Rerun]:
         """Run `request` again as the recorded run `past`, and tell what was not as recorded meanwhile.
@@ -179,13 +226,26 @@ class Runtime:
             again.ended(len(result.tool_calls))
         return result, again
 
-    async def _begin(self, asked: ExecutionRequest, again: Rerun | None = None) -> ExecutionResult:
+    async def _begin(
+        self, asked: ExecutionRequest, again: Rerun | None = None, *, wait: float | None = None
+    ) -> ExecutionResult:
         keyless: AuditUnavailable | None = None
         try:
             self._digest.key()
         except AuditUnavailable as problem:
             keyless = problem
         digest = no_digest if keyless else self._digest
+        prepared = await self._prepared(asked, again, digest)
+        job = Job(asked, partial(self._prepared, asked, again), partial(self._offers_to, again), again, wait)
+        with self._running.one():
+            log = UnavailableLog(keyless) if keyless else self._logbook.current()
+            return await self._run(job, prepared, log)
+
+    async def _prepared(
+        self, asked: ExecutionRequest, again: Rerun | None = None, digest: Digest | None = None
+    ) -> Prepared:
+        """A request after its pure stages, under the policy and at the instant of now."""
+        digest = digest or self._digest
         stack = self._policy.at_once() or await asyncio.to_thread(self._policy.current)
         if len(asked.code) < _LARGE_CODE and self._deciders is None:
             prepared = self._prepare(asked, digest, stack=stack)
@@ -194,18 +254,14 @@ class Runtime:
         if again is not None:
             again.check(prepared.request.digests)
             prepared = choose_again(again.without_effects(prepared), self._offers_to(again))
-        with self._running.one():
-            log = UnavailableLog(keyless) if keyless else self._logbook.current()
-            return await self._run(prepared, log, again)
+        return prepared
 
-    async def _run(self, prepared: Prepared, log: AuditLog, again: Rerun | None) -> ExecutionResult:
+    async def _run(self, job: Job, prepared: Prepared, log: AuditLog) -> ExecutionResult:
         with self._trail(log, prepared.stack, began=prepared.facts.at) as trail:
             try:
-                return await self._recorded(prepared, trail, again)
-            except AuditUnavailable as problem:
-                return conclude.refused(
-                    prepared, trail, Termination.audit_unavailable, problem.message, problem.advice
-                )
+                return await self._pipeline.run(job, prepared, trail)
+            except (AuditUnavailable, ApprovalsUnavailable) as problem:
+                return conclude.unable(prepared, trail, problem)
             finally:
                 if trail.log_failed:
                     await self._logbook.give_up(log)
@@ -256,7 +312,9 @@ class Runtime:
     async def aclose(self) -> None:
         """Cancel the runs under way, end every pool and release the log; no run begins any more."""
         await self._running.end()
-        await all_done(self._logbook.close(), *(backend.close() for backend in self.backends))
+        await all_done(
+            self._desk.close(), self._logbook.close(), *(backend.close() for backend in self.backends)
+        )
         await asyncio.to_thread(telemetry.settle, 1.0)
         await asyncio.to_thread(self._portal.close)
 
@@ -307,74 +365,6 @@ class Runtime:
         offers = self.offers()
         return tuple(o for o in offers if again is None or o.descriptor.name == again.past.backend)
 
-    async def _proved(self, prepared: Prepared, trail: Trail, again: Rerun | None) -> Prepared:
-        """Attack what the chosen backend has not proved here, and choose again, until nothing is missing."""
-        while (chosen := prepared.selection.chosen) is not None and chosen.missing:
-            backend = self._by_name[chosen.descriptor.name]
-            await self._attestor.ensure(backend, chosen.missing, TrailWitness(trail, self._progress))
-            prepared = choose_again(prepared, self._offers_to(again))
-        return prepared
-
-    async def _recorded(self, prepared: Prepared, trail: Trail, again: Rerun | None) -> ExecutionResult:
-        """Record, prove, authorize, seal and execute."""
-        await self._commits.recover(trail)
-        body = bodies.request(prepared, trail.caller, again.past.run_id if again else None)
-        trail.step("request", body, kept=keeping.of_request(prepared))
-        trail.step("decision", bodies.decision(prepared.decision, prepared.stack))
-        refusal = conclude.refusal(prepared)
-        if refusal is None:
-            try:
-                prepared = await self._proved(prepared, trail, again)
-            except asyncio.CancelledError:
-                ended = bodies.refusal(Termination.cancelled, "cancelled while its sandbox was attacked")
-                await asyncio.shield(trail.end("result", ended))
-                raise
-        once, selection = prepared.shared.once, prepared.selection
-        trail.step("selection", once("selection", lambda: plain_body(bodies.selection(selection))))
-        if refusal is None:
-            refusal = conclude.unauthorized(prepared, trail)
-        if refusal is not None:
-            trail.step("result", bodies.refusal(*refusal), phase="after")
-            await trail.commit()
-            return conclude.refused(prepared, trail, *refusal)
-        chosen = prepared.selection.chosen
-        assert chosen is not None
-        plan = plan_of(prepared, chosen, trail.run_id)
-        seen = again or surroundings(self._digest, prepared.stack, plan, prepared.facts.at.timestamp())
-        told = partial(message, find=self.plugins.find, environment=plan.environment)
-        host = RunHost(plan, prepared, trail, self._digest, self._deciders, seen, again, told)
-        body = once("execution", lambda: plain_body(bodies.execution(plan, chosen)))
-        trail.step("execution", body, phase="before")
-        try:
-            await trail.commit()
-            with trail.inside(telemetry.ROOT):
-                outcome = await execute(self._by_name[plan.backend], plan, host)
-        except asyncio.CancelledError:
-            await asyncio.shield(self._finish(prepared, plan, host, Outcome(Termination.cancelled), trail))
-            raise
-        return await to_the_end(self._finish(prepared, plan, host, outcome, trail))
-
-    async def _finish(
-        self, prepared: Prepared, plan: ExecutionPlan, host: RunHost, outcome: Outcome, trail: Trail
-    ) -> ExecutionResult:
-        """Commit what it wrote, record how it ended, and say so."""
-        written = await self._commits.settle(plan, outcome, trail, self._digest)
-        clean = await cleaned(Leavings(outcome, *host.written()), self.plugins.find, plan.environment)
-        chosen = prepared.selection.chosen
-        assert chosen is not None
-        protection = conclude.protected(clean.outcome, chosen)
-        said = {"scrubbers": self.plugins.scrubbers, **host.counts()}
-        body = bodies.result(clean, protection, written, self._digest, **said)
-        kept = keeping.of_result(prepared, clean.outcome, clean.output)
-        trail.step("result", body, phase="after", kept=kept)
-        unrecorded: AuditUnavailable | None = None
-        try:
-            await trail.commit()
-        except AuditUnavailable as problem:
-            unrecorded = problem
-        result = conclude.finished(prepared, plan, clean, protection, host.tool_calls, written, trail)
-        return conclude.unrecorded(result, unrecorded) if unrecorded else result
-
     @asynccontextmanager
     async def _attacking(self) -> AsyncIterator[TrailWitness]:
         """Around attacks that have a trail of their own."""
@@ -389,8 +379,16 @@ class Runtime:
                 if trail.log_failed:
                     await self._logbook.give_up(log)
 
-    def _trail(self, log: AuditLog, stack: PolicyStack, **how: Any) -> Trail:
-        return Trail(log, new_run_id(), best_effort=stack.audit_mode == "best_effort", gaps=self._gaps, **how)
+    def _trail(self, log: AuditLog, stack: PolicyStack, *, run_id: str | None = None, **how: Any) -> Trail:
+        run_id = run_id or new_run_id()
+        return Trail(log, run_id, best_effort=stack.audit_mode == "best_effort", gaps=self._gaps, **how)
+
+    def _approval_services(
+        self, given: Sequence[ApprovalService | Approve] | None
+    ) -> tuple[ApprovalService, ...]:
+        if given is None or self.settings.approvals_are_managed:
+            return self.plugins.approval_services()
+        return tuple(map(as_service, given))
 
     def _open_log(self) -> AuditLog:
         return self.plugins.audit_log(states.open_state(self.state_path))

@@ -1,9 +1,9 @@
 """From a run that waits to sealed bytes, and from these to a run that goes on: what approvals are built on.
 
-A call that has to be asked about waits where the host's `waits` says so; its backend writes the run down,
-and the outcome is `approval_pending`. `suspend` seals it. Later, in this process or another one, the request
-is prepared anew, `reopen` says what waited, a new host settles that call, and `resumed` is the plan that goes
-on.
+A call that has to be asked about waits where nothing stands in the way (`obstacle`); its backend writes the
+run down, and the outcome is `approval_pending`. `suspend` seals it. Later, in this process or another one, the
+request is prepared anew, `reopen` says what waited, a new host settles that call, and `resumed` is the plan
+that goes on.
 
 Rules this module keeps:
 
@@ -21,7 +21,6 @@ from typing import Any
 from licet import plan as plans
 from licet import rerun, suspension
 from licet.backend import Outcome, Reply
-from licet.calls import WaitingCall
 from licet.digests import HostDigest
 from licet.errors import SuspensionVoid
 from licet.host import RunHost
@@ -29,6 +28,7 @@ from licet.plan import ExecutionPlan, Resumption
 from licet.prepare import Prepared
 from licet.surroundings import Surroundings
 from licet.suspension import Binding, Suspended
+from licet.waiting import WaitingCall
 
 
 @dataclass(frozen=True, slots=True)

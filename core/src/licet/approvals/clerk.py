@@ -1,0 +1,125 @@
+"""Each step of an approval: recorded, then stored, in the order that a crash leaves true.
+
+Rules this module keeps:
+
+- what people answer is recorded before the store holds it, so no grant stands on what the trail does not
+  know;
+- a use is spent between two records: `consuming` is durable first, then the store spends it under the number
+  of that record, then `consumed` is, and only after that does anything happen;
+- the store decides; a record of something that it then refused is evidence of an attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from licet.approvals import counting, telling
+from licet.approvals.clocks import now
+from licet.approvals.forms import Answer, ApprovalRequest, Ending, Person, State, StoredApproval
+from licet.approvals.store import ApprovalStore
+from licet.errors import AnswerRefused
+from licet.plain import Plain
+from licet.record import Kept
+from licet.trail import Trail
+
+
+class Clerk:
+    """Keeps the approvals of one store and their trail in step; each trail is that of the run concerned."""
+
+    def __init__(self, store: ApprovalStore) -> None:
+        self.store = store
+
+    async def ask(
+        self,
+        request: ApprovalRequest,
+        trail: Trail,
+        *,
+        services: Sequence[str],
+        frozen: bytes,
+        sealed: bytes | None = None,
+        kept: tuple[Kept, ...] = (),
+    ) -> StoredApproval:
+        """Have something wait for an approval; from here on it goes on in any process, or never.
+
+        Raises:
+            AuditUnavailable, ApprovalsUnavailable: nothing waits.
+        """
+        call = request.document["call"]
+        body = telling.asked(request, services, sequence=call["sequence"] if call else None)
+        trail.step("approval", body, kept=kept)
+        trail.step("approval", telling.waiting(request.id, sealed))
+        await trail.commit()
+        await asyncio.to_thread(self.store.ask, request, frozen=frozen, sealed=sealed)
+        return StoredApproval(request, "pending", frozen=frozen, sealed=sealed)
+
+    async def take(self, approval: str, answer: Answer, trail: Trail) -> StoredApproval:
+        """Take an answer, and say what the approval is then.
+
+        Raises:
+            AnswerRefused: it does not count; that it was given is recorded.
+            ApprovalClosed: the approval is over.
+            NoApproval, AuditUnavailable, ApprovalsUnavailable: nothing was taken.
+        """
+        before = await asyncio.to_thread(self.store.get, approval)
+        objection = counting.objection(before.request, before.given, answer)
+        is_self = counting.is_self(before.request, answer.person)
+        trail.step("approval", telling.answered(before.request, answer, is_self=is_self, objection=objection))
+        await trail.commit()
+        if objection is not None:
+            raise AnswerRefused(objection, advice=counting.WHO)
+        after = await asyncio.to_thread(self.store.answer, before.request.id, answer, now())
+        if after.state != before.state:
+            trail.step("approval", became(after, answer.person))
+            await trail.commit()
+        return after
+
+    async def end(
+        self, approval: StoredApproval, state: State, trail: Trail, reason: str, by: Person | None = None
+    ) -> StoredApproval:
+        """Make it `denied`, `withdrawn` or `revoked`.
+
+        Raises:
+            ApprovalClosed: it is over.
+            AuditUnavailable, ApprovalsUnavailable: nothing has changed.
+        """
+        after = await asyncio.to_thread(
+            self.store.end, approval.request.id, state, now(), reason=reason, by=by
+        )
+        trail.step("approval", became(after, by))
+        await trail.commit()
+        return after
+
+    async def consume(
+        self, approval: StoredApproval, request: ApprovalRequest, trail: Trail
+    ) -> StoredApproval:
+        """Spend one use of `approval` for `request`; `consumed` is durable when this returns.
+
+        Raises:
+            ApprovalClosed: it is not granted any more, or somebody else was faster.
+            AuditUnavailable, ApprovalsUnavailable: it may be spent; nothing may happen by it.
+        """
+        use = approval.used + 1
+        trail.step("approval", telling.consuming(approval, request, use))
+        await trail.commit()
+        seq = trail.last.seq if trail.last is not None else -1
+        spent = await asyncio.to_thread(self.store.consume, approval.request.id, seq, now())
+        trail.step("approval", telling.consumed(spent.request.id, use, seq))
+        await trail.commit()
+        return spent
+
+    async def ended(self, approval: StoredApproval, ending: Ending, trail: Trail) -> None:
+        """Say what came of the use that was spent; durable with the next commit of the trail.
+
+        Raises:
+            ApprovalsUnavailable: the store does not know; the trail does.
+        """
+        trail.step("approval", telling.ended(approval.request.id, approval.used, ending))
+        await asyncio.to_thread(self.store.ended, approval.request.id, ending, now())
+
+
+def became(after: StoredApproval, by: Person | None = None) -> Plain:
+    """What a record says of what an approval has become, `by` somebody."""
+    if after.state == "granted":
+        return telling.granted(after, [one.answer.person.id for one in after.given if one.answer.approve])
+    return telling.over(after.request.id, after.state, after.reason, by)

@@ -1,0 +1,242 @@
+"""Where a run gets its approval: who can be asked, who answers within its time, and what is left to wait for.
+
+Rules this module keeps:
+
+- what nobody can answer is denied at once, and never stored; the reason says who would have to be there;
+- a grant that reaches further than once is used before anybody is asked again;
+- services that people sit at are asked all at once, while answers that other processes take come in by the
+  store;
+- what is still pending when patience ends stays so where policy says `unattended: queue` and a service waits;
+  else it is denied.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from licet.approvals import asking
+from licet.approvals.clerk import Clerk, became
+from licet.approvals.clocks import now
+from licet.approvals.forms import ApprovalRequest, StoredApproval
+from licet.approvals.services import ApprovalService
+from licet.approvals.store import ApprovalStore
+from licet.errors import AnswerRefused, ApprovalClosed
+from licet.policy.parts import Approval
+from licet.record import Kept
+from licet.state import StateDirectory
+from licet.trail import Trail
+from licet.ulid import new_run_id
+
+_SHORTEST, _LONGEST, _GROWTH = 0.05, 1.0, 1.5  # seconds between two looks at the store
+
+Draft = Callable[[str, StoredApproval | None], ApprovalRequest]
+"""Makes what is asked, of the id of the approval and the last approved one to compare with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Whether what was `asked` may go on: what its approval has come to, and why.
+
+    The approval is of something else that was asked before, if that reaches this.
+    """
+
+    state: Literal["granted", "denied", "pending"]
+    reason: str
+    asked: ApprovalRequest
+    approval: StoredApproval
+    advice: str | None = None
+
+    @classmethod
+    def of(cls, stored: StoredApproval) -> Permit:
+        """What an approval has come to."""
+        approval, run = stored.request.id, stored.request.run_id
+        if stored.state == "granted":
+            return cls("granted", f"the approval {approval} was given", stored.request, stored)
+        if stored.state == "pending":
+            reason = (
+                f"the approval {approval} is needed of {' and '.join(map(str, stored.request.requirements))}"
+            )
+            advice = f"`licet approvals show {approval}`, and once it is given `licet run --resume {run}`"
+            return cls("pending", reason, stored.request, stored, advice)
+        word = "was used before" if stored.state == "consumed" else f"is {stored.state}"
+        return cls(
+            "denied",
+            f"the approval {approval} {word}" + (f": {stored.reason}" if stored.reason else ""),
+            stored,
+        )
+
+
+class Desk:
+    """Gets approvals for the runs of one runtime."""
+
+    def __init__(self, services: Sequence[ApprovalService], open_state: Callable[[], StateDirectory]) -> None:
+        self._services = tuple(services)
+        self._open_state = open_state
+        self._clerk: Clerk | None = None
+
+    def obstacle(self, demands: Sequence[Approval]) -> str | None:
+        """Why nobody can answer what demands these approvals; None if somebody can, now or later."""
+        if not self._services:
+            return "an approval is needed, and no approval service is configured"
+        if asking.attended(self._services):
+            return None
+        if any(demand.unattended == "deny" for demand in demands):
+            return "an approval is needed, nobody is there to give it, and policy says `unattended: deny`"
+        if not self._can_wait(demands):
+            return "an approval is needed, nobody is there to give it, and no service waits for one"
+        return None
+
+    async def ask(
+        self,
+        draft: Draft,
+        trail: Trail,
+        *,
+        frozen: bytes,
+        sealed: bytes | None = None,
+        keeps: Callable[[ApprovalRequest], tuple[Kept, ...]] = lambda request: (),
+        wait: float | None = None,
+    ) -> Permit:
+        """Have something approved that has no `obstacle`; wait `wait` seconds for who is not there.
+
+        Raises:
+            AuditUnavailable, ApprovalsUnavailable: nobody was asked, or the answer is not known.
+        """
+        clerk = await self._at_work()
+        approval = new_run_id()
+        request = draft(approval, None)
+        if (previous := await asyncio.to_thread(clerk.store.previous, request)) is not None:
+            request = draft(approval, previous)
+        if (reaching := await asyncio.to_thread(clerk.store.reaching, request, now())) is not None:
+            return Permit("granted", f"the approval {reaching.request.id} reaches this", request, reaching)
+        names = [service.name for service in self._services]
+        stored = await clerk.ask(
+            request, trail, services=names, frozen=frozen, sealed=sealed, kept=keeps(request)
+        )
+        return await self._settled(clerk, stored, trail, wait)
+
+    async def again(self, stored: StoredApproval, trail: Trail, wait: float | None) -> Permit:
+        """What has become of an approval that was asked for before: who is there is asked once more.
+
+        Raises:
+            AuditUnavailable, ApprovalsUnavailable: the answer is not known.
+        """
+        clerk = await self._at_work()
+        for answer in await asking.collected(self._services, stored.request):
+            with contextlib.suppress(AnswerRefused, ApprovalClosed):
+                stored = await clerk.take(stored.request.id, answer, trail)
+        return await self._settled(clerk, stored, trail, wait)
+
+    async def of_run(self, run_id: str) -> StoredApproval | None:
+        """The newest approval of a run, with all that it was stored with; None if it has none.
+
+        Raises:
+            ApprovalsUnavailable: the store can't be read.
+        """
+        clerk = await self._at_work()
+        found = await asyncio.to_thread(clerk.store.of_run, run_id)
+        return found[-1] if found else None
+
+    async def consume(self, permit: Permit, trail: Trail) -> StoredApproval:
+        """Spend one use for what was asked (see `Clerk.consume`)."""
+        return await (await self._at_work()).consume(permit.approval, permit.asked, trail)
+
+    async def ended(self, approval: StoredApproval, trail: Trail, *, executed: bool) -> None:
+        """Say what came of the use that was spent (see `Clerk.ended`)."""
+        clerk = await self._at_work()
+        await clerk.ended(approval, "executed" if executed else "failed_to_start", trail)
+
+    async def withdraw(self, approval: StoredApproval, trail: Trail, reason: str) -> None:
+        """End an approval that nobody can use any more; one that is over stays as it is."""
+        clerk = await self._at_work()
+        with contextlib.suppress(ApprovalClosed):
+            await clerk.end(approval, "withdrawn", trail, reason)
+
+    async def close(self) -> None:
+        """Let go of the services and the store."""
+        for service in self._services:
+            await service.close()
+        if self._clerk is not None:
+            await asyncio.to_thread(self._clerk.store.close)
+            self._clerk = None
+
+    def can_wait(self, approval: StoredApproval) -> bool:
+        """Whether an approval that is pending may stay so without this process."""
+        return self._can_wait(approval.request.requirements)
+
+    def _can_wait(self, demands: Sequence[Approval]) -> bool:
+        return asking.can_wait(self._services) and all(one.unattended == "queue" for one in demands)
+
+    async def _at_work(self) -> Clerk:
+        if self._clerk is None:
+            self._clerk = Clerk(await asyncio.to_thread(lambda: ApprovalStore(self._open_state())))
+        return self._clerk
+
+    async def _settled(
+        self, clerk: Clerk, stored: StoredApproval, trail: Trail, wait: float | None
+    ) -> Permit:
+        """What it comes to, within the patience of whoever asked."""
+        if stored.state == "pending":
+            stored = await self._answered(clerk, stored, trail, wait)
+        if stored.state == "pending" and not self._can_wait(stored.request.requirements):
+            reason = "nobody answered, and policy does not let it wait"
+            with contextlib.suppress(ApprovalClosed):
+                await clerk.end(stored, "denied", trail, reason)
+            stored = await asyncio.to_thread(clerk.store.get, stored.request.id)
+        return Permit.of(stored)
+
+    async def _answered(
+        self, clerk: Clerk, stored: StoredApproval, trail: Trail, wait: float | None
+    ) -> StoredApproval:
+        """The approval once it is decided, or as it is when patience ends."""
+        left = stored.request.expires - now().passed_since(stored.request.asked)
+        attended = asking.attended(self._services)
+        patience = min(left, wait if wait is not None else (left if attended else 0.0))
+        asker = asyncio.create_task(self._take_answers(clerk, stored, trail))
+        watcher = asyncio.create_task(_decided(clerk.store, stored.request.id))
+        try:
+            async with asyncio.timeout(patience):
+                done, _ = await asyncio.wait((asker, watcher), return_when=asyncio.FIRST_COMPLETED)
+                if asker in done and not asker.result() and wait is not None:
+                    await watcher  # others may answer as long as somebody waits for it
+        except TimeoutError:
+            pass
+        except asyncio.CancelledError:
+            if not self._can_wait(stored.request.requirements):
+                await asyncio.shield(self.withdraw(stored, trail, "the run was cancelled"))
+            raise
+        finally:
+            for task in (asker, watcher):
+                task.cancel()
+            await asyncio.gather(asker, watcher, return_exceptions=True)
+        return await self._looked_at(clerk, stored, trail)
+
+    async def _take_answers(self, clerk: Clerk, stored: StoredApproval, trail: Trail) -> bool:
+        """Take what services answer until it is decided; False if they have no more to say before that."""
+        async for answer in asking.answers(self._services, stored.request):
+            try:
+                if (await clerk.take(stored.request.id, answer, trail)).state != "pending":
+                    return True
+            except AnswerRefused:
+                continue
+            except ApprovalClosed:
+                return True
+        return False
+
+    async def _looked_at(self, clerk: Clerk, stored: StoredApproval, trail: Trail) -> StoredApproval:
+        """The approval as it is now; that its time is over is recorded by whoever sees it first."""
+        for one in await asyncio.to_thread(clerk.store.expired, now(), run_id=stored.request.run_id):
+            trail.step("approval", became(one))
+            await trail.commit()
+        return await asyncio.to_thread(clerk.store.get, stored.request.id)
+
+
+async def _decided(store: ApprovalStore, approval: str) -> None:
+    """Return once the approval is not pending any more."""
+    pause = _SHORTEST
+    while (await asyncio.to_thread(store.get, approval)).state == "pending":
+        await asyncio.sleep(pause)
+        pause = min(pause * _GROWTH, _LONGEST)

@@ -1,0 +1,372 @@
+"""One run, from its prepared request to its recorded result.
+
+Rules this module keeps:
+
+- record, prove, authorize, seal, execute, finish, each from the values before it;
+- what the chosen backend has not proved here is attacked first; then the choice is made again;
+- nothing runs before its decision and its `before` record are durable; the `result` record follows;
+- what was asked about is prepared and decided anew when it is granted, and only what was shown goes on: under
+  the same policy, as the same plan, or as the same call in the same suspended run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from licet import bodies, conclude, keeping, messages, suspending, telemetry
+from licet import plan as plans
+from licet.approvals import clocks, freezing, showing, telling
+from licet.approvals.desk import Desk, Permit
+from licet.approvals.forms import StoredApproval
+from licet.backend import Backend, GuestError, Outcome, Reply, Termination
+from licet.committing import Commits, to_the_end
+from licet.digests import HostDigest
+from licet.errors import ApprovalClosed, AuditUnavailable, SuspensionVoid
+from licet.evidence import Attestor
+from licet.executing import execute
+from licet.host import RunHost
+from licet.jobs import Job, UnderWay
+from licet.plain import plain_body
+from licet.plan import ExecutionPlan, Resumption
+from licet.plugins import Plugins
+from licet.prepare import Deciders, Prepared, choose_again, plan_of
+from licet.probe.results import Progress
+from licet.rerun import surroundings
+from licet.result import ExecutionResult
+from licet.scrubbing import Leavings, cleaned, message
+from licet.surroundings import Surroundings
+from licet.trail import Trail
+from licet.waiting import WaitingCall
+from licet.witness import TrailWitness
+
+
+class Pipeline:
+    """Brings requests to their results, by the means of one runtime."""
+
+    def __init__(
+        self,
+        backends: Mapping[str, Backend],
+        plugins: Plugins,
+        attestor: Attestor,
+        commits: Commits,
+        desk: Desk,
+        digest: HostDigest,
+        *,
+        deciders: Deciders | None,
+        progress: Progress,
+    ) -> None:
+        self._backends = backends
+        self._plugins = plugins
+        self._attestor = attestor
+        self._commits = commits
+        self._desk = desk
+        self._digest = digest
+        self._deciders = deciders
+        self._progress = progress
+
+    async def run(self, job: Job, prepared: Prepared, trail: Trail) -> ExecutionResult:
+        """Record, prove, authorize, seal and execute.
+
+        Raises:
+            AuditUnavailable: something could not be recorded, and nothing ran.
+        """
+        await self._commits.recover(trail)
+        body = bodies.request(prepared, trail.caller, job.again.past.run_id if job.again else None)
+        trail.step("request", body, kept=keeping.of_request(prepared))
+        trail.step("decision", bodies.decision(prepared.decision, prepared.stack))
+        refusal = conclude.refusal(prepared)
+        if refusal is None:
+            try:
+                prepared = await self._proved(prepared, trail, job)
+            except asyncio.CancelledError:
+                ended = bodies.refusal(Termination.cancelled, "cancelled while its sandbox was attacked")
+                await asyncio.shield(trail.end("result", ended))
+                raise
+        _note_selection(prepared, trail)
+        refusal = refusal or conclude.unselected(prepared)
+        if refusal is not None:
+            return await self._refused(prepared, trail, *refusal)
+        if prepared.decision.effect == "allow":
+            trail.step("authorization", bodies.authorization("not_needed", "nothing asks"))
+            return await self._carry_out(job, prepared, trail)
+        return await self._asked(job, prepared, trail)
+
+    async def resume(self, job: Job, stored: StoredApproval, trail: Trail) -> ExecutionResult:
+        """Go on with a run that waits for the approval `stored`, if it has been given by now.
+
+        Raises:
+            AuditUnavailable, ApprovalsUnavailable: something could not be recorded or looked up.
+        """
+        await self._commits.recover(trail)
+        permit = await self._desk.again(stored, trail, job.wait)
+        prepared = await job.prepare()
+        if permit.state != "granted":
+            return conclude.stopped(prepared, trail, permit)
+        trail.step("approval", telling.resumed(stored.request.id))
+        trail.step("decision", bodies.decision(prepared.decision, prepared.stack))
+        if stored.request.kind == "run":
+            return await self._granted(job, trail, permit)
+        return await self._reopened(job, permit, trail)
+
+    # -- a run that is asked about as a whole
+
+    async def _asked(self, job: Job, prepared: Prepared, trail: Trail) -> ExecutionResult:
+        """Have the run approved, then carry it out."""
+        obstacle = self._desk.obstacle(prepared.decision.demands)
+        if obstacle is not None:
+            trail.step("authorization", bodies.authorization("denied", obstacle))
+            return await self._refused(prepared, trail, Termination.approval_denied, obstacle)
+        permit = await self._desk.ask(
+            partial(showing.of_run, prepared, trail.run_id, asked=clocks.now(), digest=self._digest),
+            trail,
+            frozen=freezing.freeze(job.asked),
+            keeps=partial(keeping.of_shown, prepared),
+            wait=job.wait,
+        )
+        if permit.state == "granted":
+            return await self._granted(job, trail, permit)
+        if permit.state == "pending":
+            return conclude.stopped(prepared, trail, permit)
+        trail.step("authorization", bodies.authorization("denied", permit.reason, permit.approval))
+        return await self._refused(prepared, trail, Termination.approval_denied, permit.reason)
+
+    async def _granted(self, job: Job, trail: Trail, permit: Permit) -> ExecutionResult:
+        """Carry out what was granted, if it is still what was shown."""
+        approval = permit.approval
+        prepared = await self._proved(await job.prepare(), trail, job)
+        _note_selection(prepared, trail)
+        if (void := conclude.void(prepared, permit.asked, permit.asked.digest)) is not None:
+            await self._desk.withdraw(approval, trail, void)
+            return await self._refused(prepared, trail, Termination.approval_denied, void)
+        try:
+            spent = await self._desk.consume(permit, trail)
+        except ApprovalClosed as problem:
+            return await self._refused(prepared, trail, Termination.approval_denied, problem.message)
+        trail.step("authorization", bodies.authorization("granted", permit.reason, spent))
+        return await self._carry_out(job, prepared, trail, spent)
+
+    async def _carry_out(
+        self, job: Job, prepared: Prepared, trail: Trail, spent: StoredApproval | None = None
+    ) -> ExecutionResult:
+        """Begin the run."""
+        plan = self._planned(prepared, trail)
+        seen = job.again or surroundings(self._digest, prepared.stack, plan, prepared.facts.at.timestamp())
+        host = self._host(job, prepared, plan, trail, seen)
+        run = UnderWay(job, prepared, plan, host, trail, spent, open_use=spent is not None)
+        return await self._under_way(run)
+
+    # -- a run one of whose calls is asked about
+
+    async def _call_asked(self, run: UnderWay, outcome: Outcome) -> ExecutionResult | None:
+        """Have the call approved that the run was suspended for; None if it goes on, with `run.plan`."""
+        trail = run.trail
+        try:
+            sealed = suspending.suspend(run.prepared, trail.run_id, run.host, outcome, self._digest.key())
+        except ValueError as problem:
+            detail = f"{outcome.detail}, and the run can't wait for it: {problem}"
+            return await self._finish(run, Outcome(Termination.approval_denied, detail=detail))
+        permit = await self._ask_about_call(run, sealed)
+        if permit.state == "pending":
+            return conclude.stopped(run.prepared, trail, permit, run.host.tool_calls)
+        assert outcome.suspension is not None
+        if permit.asked.id == permit.approval.request.id:
+            trail.step("approval", telling.resumed(permit.asked.id))
+        async with self._recording_its_end(run):
+            reply = await self._settle(run, permit, await run.job.prepare())
+        error = None if reply.error is None else (reply.error.type, reply.error.message)
+        resumption = Resumption(outcome.suspension, reply.value, error)
+        run.plan = plans.seal(replace(run.plan, resumption=resumption))
+        return None
+
+    async def _call_alive(self, run: UnderWay) -> Reply:
+        """The reply to a call that waits while its sandbox does, which can't be suspended."""
+        permit = await self._ask_about_call(run)
+        if permit.state == "pending":
+            reason = "nobody answered in time, and the sandbox can't wait without its process"
+            await self._desk.withdraw(permit.approval, run.trail, reason)
+            permit = replace(permit, state="denied", reason=reason)
+        return await self._settle(run, permit, await run.job.prepare())
+
+    async def _ask_about_call(self, run: UnderWay, sealed: bytes | None = None) -> Permit:
+        asked_about = run.host.asked_about
+        assert asked_about is not None
+        draft = partial(
+            showing.of_call, run.prepared, run.plan, *asked_about, asked=clocks.now(), digest=self._digest
+        )
+        return await self._desk.ask(
+            draft,
+            run.trail,
+            frozen=freezing.freeze(run.job.asked),
+            sealed=sealed,
+            keeps=partial(keeping.of_shown, run.prepared),
+            wait=run.job.wait,
+        )
+
+    async def _reopened(self, job: Job, permit: Permit, trail: Trail) -> ExecutionResult:
+        """Go on with a run that was suspended, by another process or by this one before."""
+        approval = permit.approval
+        prepared = await self._proved(await job.prepare(), trail, job)
+        _note_selection(prepared, trail)
+        try:
+            if (void := conclude.void(prepared, approval.request)) is not None:
+                raise SuspensionVoid(void)
+            reopened = suspending.reopen(
+                approval.sealed or b"", prepared, trail.run_id, _call_of(approval), self._digest.key()
+            )
+        except SuspensionVoid as problem:
+            await self._desk.withdraw(approval, trail, problem.message)
+            return await self._refused(prepared, trail, Termination.approval_denied, problem.message)
+        plan = self._planned(prepared, trail)
+        seen = suspending.surroundings(reopened, self._digest, prepared, plan)
+        host = self._host(job, prepared, plan, trail, seen, past=reopened.state)
+        run = UnderWay(job, prepared, plan, host, trail)
+        async with self._recording_its_end(run):
+            reply = await self._settle(run, permit, prepared)
+        run.plan = suspending.resumed(plan, reopened, reply)
+        return await self._under_way(run)
+
+    async def _settle(self, run: UnderWay, permit: Permit, now: Prepared) -> Reply:
+        """Make the call that was granted, if it is still what was shown; else deny it to the code."""
+        approval, trail = permit.approval, run.trail
+        if permit.state == "granted":
+            void = conclude.void(now, permit.asked, run.plan.plan_digest) or await run.host.objection()
+            if void is not None:
+                await self._desk.withdraw(approval, trail, void)
+                permit = replace(permit, state="denied", reason=void)
+        if permit.state == "granted":
+            try:
+                spent = await self._desk.consume(permit, trail)
+            except ApprovalClosed as problem:
+                permit = replace(permit, state="denied", reason=problem.message)
+            else:
+                trail.step("authorization", bodies.authorization("granted", permit.reason, spent))
+                run.approval = spent
+                reply = await run.host.settle()
+                await self._desk.ended(spent, trail, executed=True)
+                return reply
+        trail.step("authorization", bodies.authorization("denied", permit.reason, approval))
+        run.denial = messages.without_places(permit.reason)
+        return await run.host.settle(GuestError("PermissionError", run.denial))
+
+    # -- what all runs have in common
+
+    async def _under_way(self, run: UnderWay) -> ExecutionResult:
+        """Execute the plan, as often as its code waits for an approval and gets it."""
+        backend = self._backends[run.plan.backend]
+        chosen = run.prepared.selection.chosen
+        assert chosen is not None
+        make = partial(bodies.execution, run.plan, chosen)
+        body = run.prepared.shared.once("execution", lambda: plain_body(make()))
+        if not chosen.descriptor.suspends:
+            run.host.ask_alive(partial(self._call_alive, run))
+        while True:
+            run.trail.step("execution", body, phase="before")
+            async with self._recording_its_end(run):
+                await run.trail.commit()
+                with run.trail.inside(telemetry.ROOT):
+                    outcome = await execute(backend, run.plan, run.host)
+            if outcome.termination is not Termination.approval_pending:
+                break
+            await self._say_ended(run, executed=True)
+            if (stopped := await self._call_asked(run, outcome)) is not None:
+                return stopped
+        return await to_the_end(self._finish(run, conclude.denied_by(outcome, run.denial)))
+
+    @asynccontextmanager
+    async def _recording_its_end(self, run: UnderWay) -> AsyncIterator[None]:
+        """Around what may be cancelled once the run has begun."""
+        try:
+            yield
+        except asyncio.CancelledError:
+            await asyncio.shield(self._finish(run, Outcome(Termination.cancelled)))
+            raise
+
+    async def _finish(self, run: UnderWay, outcome: Outcome) -> ExecutionResult:
+        """Commit what it wrote, record how it ended, and say so."""
+        prepared, plan, host, trail = run.prepared, run.plan, run.host, run.trail
+        written = await self._commits.settle(plan, outcome, trail, self._digest)
+        find = self._plugins.find
+        clean = await cleaned(Leavings(outcome, *host.written()), find, plan.environment)
+        chosen = prepared.selection.chosen
+        assert chosen is not None
+        protection = conclude.protected(clean.outcome, chosen)
+        said: dict[str, Any] = {"scrubbers": self._plugins.scrubbers, **host.counts()}
+        body = bodies.result(clean, protection, written, self._digest, **said)
+        kept = keeping.of_result(prepared, clean.outcome, clean.output)
+        await self._say_ended(run, executed=outcome.termination is not Termination.launch_failed)
+        trail.step("result", body, phase="after", kept=kept)
+        unrecorded: AuditUnavailable | None = None
+        try:
+            await trail.commit()
+        except AuditUnavailable as problem:
+            unrecorded = problem
+        result = conclude.finished(prepared, plan, clean, protection, host.tool_calls, written, trail)
+        result = replace(result, approval=run.approval)
+        return conclude.unrecorded(result, unrecorded) if unrecorded else result
+
+    async def _say_ended(self, run: UnderWay, *, executed: bool) -> None:
+        """Say what came of the use of an approval that the run rests on, once."""
+        if run.open_use and run.approval is not None:
+            run.open_use = False
+            await self._desk.ended(run.approval, run.trail, executed=executed)
+
+    async def _proved(self, prepared: Prepared, trail: Trail, job: Job) -> Prepared:
+        """Attack what the chosen backend has not proved here, and choose again, until nothing is missing."""
+        while (chosen := prepared.selection.chosen) is not None and chosen.missing:
+            backend = self._backends[chosen.descriptor.name]
+            await self._attestor.ensure(backend, chosen.missing, TrailWitness(trail, self._progress))
+            prepared = choose_again(prepared, job.offers())
+        return prepared
+
+    def _planned(self, prepared: Prepared, trail: Trail) -> ExecutionPlan:
+        chosen = prepared.selection.chosen
+        assert chosen is not None
+        return plan_of(prepared, chosen, trail.run_id)
+
+    def _host(
+        self,
+        job: Job,
+        prepared: Prepared,
+        plan: ExecutionPlan,
+        trail: Trail,
+        seen: Surroundings,
+        past: Mapping[str, Any] | None = None,
+    ) -> RunHost:
+        told = partial(message, find=self._plugins.find, environment=plan.environment)
+        return RunHost(
+            plan,
+            prepared,
+            trail,
+            self._digest,
+            self._deciders,
+            seen,
+            job.again,
+            told,
+            obstacle=self._desk.obstacle,
+            past=past,
+        )
+
+    async def _refused(
+        self, prepared: Prepared, trail: Trail, termination: Termination, detail: str
+    ) -> ExecutionResult:
+        """Record that nothing of it runs, or nothing more, and say so."""
+        trail.step("result", bodies.refusal(termination, detail), phase="after")
+        await trail.commit()
+        return conclude.refused(prepared, trail, termination, detail)
+
+
+def _note_selection(prepared: Prepared, trail: Trail) -> None:
+    selection = prepared.selection
+    body = prepared.shared.once("selection", lambda: plain_body(bodies.selection(selection)))
+    trail.step("selection", body)
+
+
+def _call_of(approval: StoredApproval) -> WaitingCall:
+    """The call that waits, as far as whoever keeps the approval knows it: the sealed run has to agree."""
+    told = approval.request.document["call"]
+    return WaitingCall(told["sequence"], told["tool"], approval.request.digest, "", told["line"])

@@ -1,0 +1,287 @@
+"""Approvals as runs meet them: asked, answered by whoever is there or comes later, used once, and recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from licet import ExecutionRequest, Runtime, Subject, Termination
+from licet.approvals.forms import Answer, ApprovalRequest
+from licet.approvals.queue import QueueService
+from licet.approvals.store import ApprovalStore
+from licet.errors import NoApproval
+from licet.record import MemoryLog
+from licet.state import open_state
+
+POLICY = """\
+licet: 1
+allow: [tool find]
+ask: [tool refund]
+approval: {unattended: queue, from: [finance], count: 2, expires: 1h}
+sandbox: {evidence: declared, only: [monty]}
+"""
+ASKS_TO_RUN = """\
+licet: 1
+ask: [run]
+approval: {unattended: queue}
+sandbox: {evidence: declared, only: [monty]}
+"""
+CODE = "print('asking')\nanswer = refund('A1', amount=5)\nanswer.upper()"
+
+
+class Shop:
+    """Tools of a host, and what they did."""
+
+    def __init__(self) -> None:
+        self.refunded: list[tuple[str, int]] = []
+
+    def refund(self, order: str, amount: int) -> str:
+        """Pay back."""
+        self.refunded.append((order, amount))
+        return f"refunded {amount}"
+
+    @property
+    def tools(self) -> dict[str, Any]:
+        return {"refund": self.refund}
+
+
+@pytest.fixture
+def policy(own_directories: Path) -> Callable[[str], str]:
+    def write(text: str, name: str = "licet.yaml") -> str:
+        (own_directories / name).write_text(text)
+        return str(own_directories / name)
+
+    return write
+
+
+def store_of(runtime: Runtime) -> ApprovalStore:
+    return ApprovalStore(open_state(runtime.state_path))
+
+
+def approve_by(*people: str, **how: Any) -> Callable[[ApprovalRequest], Any]:
+    """A program that asks these people, and has a yes of each."""
+
+    def answer(request: ApprovalRequest) -> Answer:
+        return request.approve(people[0], **how)
+
+    return answer
+
+
+def take(runtime: Runtime, approval: str, person: str, *, approve: bool = True, **how: Any) -> Any:
+    """Answer as another process does."""
+    from licet.approvals.clocks import now
+
+    with store_of(runtime) as store:
+        request = store.get(approval).request
+        act = request.approve if approve else request.deny
+        return store.answer(approval, act(person, **how), now())
+
+
+# -- as a whole
+
+
+def test_without_a_service_it_is_denied(policy: Callable[[str], str]) -> None:
+    with Runtime(policy(ASKS_TO_RUN)) as runtime:
+        result = runtime.run_sync("6 * 7")
+    assert result.termination is Termination.approval_denied
+    assert result.detail == "an approval is needed, and no approval service is configured"
+    assert (result.process_exit_code, result.approval) == (3, None)
+
+
+def test_whoever_is_there_is_asked_and_it_runs(policy: Callable[[str], str]) -> None:
+    seen: list[ApprovalRequest] = []
+
+    def ask(request: ApprovalRequest) -> Answer:
+        seen.append(request)
+        return request.approve("ann")
+
+    log = MemoryLog()
+    with Runtime(policy(ASKS_TO_RUN), approvals=[ask], log=log) as runtime:
+        result = runtime.run_sync("6 * 7", subject=Subject(id="bob"))
+        assert (result.success, result.value) == (True, 42)
+        assert result.approval is not None and result.approval.state == "consumed"
+        (request,) = seen
+        assert request.document["code"] == "6 * 7"
+        assert request.run_id == result.run_id
+    events = [r.body["event"] for r in log.records if r.kind == "approval"]
+    assert events == ["asked", "waiting", "answered", "granted", "consuming", "consumed", "executed"]
+    kinds = [r.kind for r in log.records if r.run_id == result.run_id]
+    assert kinds.index("execution") > max(n for n, r in enumerate(log.records) if r.body.get("event") == "consumed")
+
+
+@pytest.mark.parametrize("answer", [None, "yes", 1, True, "ALLOW ", object()])
+def test_whatever_is_no_answer_denies(policy: Callable[[str], str], answer: object) -> None:
+    with Runtime(policy(ASKS_TO_RUN), approvals=[lambda request: answer]) as runtime:
+        result = runtime.run_sync("6 * 7")
+    assert (result.termination, result.value) == (Termination.approval_denied, None)
+
+
+def test_a_program_that_fails_denies(policy: Callable[[str], str]) -> None:
+    def broken(request: ApprovalRequest) -> Answer:
+        raise RuntimeError("no")
+
+    with Runtime(policy(ASKS_TO_RUN), approvals=[broken]) as runtime:
+        assert runtime.run_sync("6 * 7").termination is Termination.approval_denied
+
+
+def test_a_run_waits_and_goes_on(policy: Callable[[str], str]) -> None:
+    name = policy(ASKS_TO_RUN)
+    with Runtime(name, approvals=[QueueService()]) as runtime:
+        first = runtime.run_sync("6 * 7")
+        assert (first.termination, first.process_exit_code) == (Termination.approval_pending, 4)
+        assert first.approval is not None and first.approval.state == "pending"
+        again = asyncio.run(runtime.resume(first.run_id))
+        assert again.termination is Termination.approval_pending
+        take(runtime, first.approval.request.id, "ann")
+    with Runtime(name, approvals=[QueueService()]) as runtime:
+        last = asyncio.run(runtime.resume(first.run_id))
+        assert (last.success, last.value, last.run_id) == (True, 42, first.run_id)
+        spent = asyncio.run(runtime.resume(first.run_id))
+        assert (spent.termination, spent.process_exit_code) == (Termination.approval_denied, 3)
+        assert "was used before" in (spent.detail or "")
+
+
+def test_a_policy_that_changed_voids_it(policy: Callable[[str], str]) -> None:
+    name = policy(ASKS_TO_RUN)
+    with Runtime(name, approvals=[QueueService()]) as runtime:
+        first = runtime.run_sync("6 * 7")
+        take(runtime, first.approval.request.id, "ann")  # type: ignore[union-attr]
+    policy(ASKS_TO_RUN + "limits: {wall_time: 7s}\n")
+    with Runtime(name, approvals=[QueueService()]) as runtime:
+        result = asyncio.run(runtime.resume(first.run_id))
+        assert result.termination is Termination.approval_denied
+        assert result.detail == "the policy is not the one any more under which this was approved"
+        with store_of(runtime) as store:
+            assert store.of_run(first.run_id)[0].state == "withdrawn"
+
+
+def test_nobody_resumes_what_never_waited(policy: Callable[[str], str]) -> None:
+    with Runtime(policy(ASKS_TO_RUN)) as runtime, pytest.raises(NoApproval, match="no run `01X` waits"):
+        asyncio.run(runtime.resume("01X"))
+
+
+# -- a call of a tool inside running code
+
+
+def test_a_call_waits_for_two_of_finance_and_happens_once(policy: Callable[[str], str]) -> None:
+    name, shop = policy(POLICY), Shop()
+    with Runtime(name, approvals=[QueueService()]) as runtime:
+        first = runtime.run_sync(CODE, tools=shop.tools)
+        assert first.termination is Termination.approval_pending
+        assert shop.refunded == []
+        approval = first.approval.request.id  # type: ignore[union-attr]
+        take(runtime, approval, "ann", groups=("finance",))
+        assert asyncio.run(runtime.resume(first.run_id, tools=shop.tools)).process_exit_code == 4
+        take(runtime, approval, "bea", groups=("finance",))
+    with Runtime(name, approvals=[QueueService()]) as runtime:
+        last = asyncio.run(runtime.resume(first.run_id, tools=shop.tools))
+        assert (last.success, last.value, last.stdout) == (True, "REFUNDED 5", "asking\n")
+        assert shop.refunded == [("A1", 5)]
+        spent = asyncio.run(runtime.resume(first.run_id, tools=shop.tools))
+        assert (spent.process_exit_code, shop.refunded) == (3, [("A1", 5)])
+
+
+def test_a_call_is_approved_while_its_run_is_there(policy: Callable[[str], str]) -> None:
+    shop = Shop()
+    asked: list[ApprovalRequest] = []
+
+    async def desk(request: ApprovalRequest) -> Answer:
+        asked.append(request)
+        return request.approve("ann", groups=("finance",))
+
+    text = POLICY.replace("count: 2", "count: 1")
+    with Runtime(policy(text), approvals=[desk]) as runtime:
+        result = runtime.run_sync("[refund('A', amount=n) for n in (1, 2)]", tools=shop.tools)
+    assert result.value == ["refunded 1", "refunded 2"]
+    assert [one.document["call"]["arguments"] for one in asked] == [
+        {"args": ["A"], "kwargs": {"amount": 1}},
+        {"args": ["A"], "kwargs": {"amount": 2}},
+    ]
+    assert len({one.digest for one in asked}) == 2
+    assert [call.outcome for call in result.tool_calls] == ["returned", "returned"]
+
+
+def test_code_may_go_on_without_what_was_denied(policy: Callable[[str], str]) -> None:
+    shop = Shop()
+    code = "try:\n    refund('A', amount=1)\nexcept PermissionError as problem:\n    answer = 'no'\nanswer"
+    text = POLICY.replace("count: 2", "count: 1")
+    desk = [lambda request: request.deny("ann", groups=("finance",), reason="too much")]
+    with Runtime(policy(text), approvals=desk) as runtime:
+        result = runtime.run_sync(code, tools=shop.tools)
+        assert (result.success, result.value) == (True, "no")
+        assert [call.outcome for call in result.tool_calls] == ["denied"]
+        plain = runtime.run_sync("refund('A', amount=1)", tools=shop.tools)
+    assert (plain.termination, plain.process_exit_code) == (Termination.approval_denied, 3)
+    assert "too much" in (plain.detail or "")
+    assert shop.refunded == []
+
+
+def test_a_grant_that_reaches_further_asks_once(policy: Callable[[str], str]) -> None:
+    shop, asked = Shop(), []
+
+    def desk(request: ApprovalRequest) -> Answer:
+        asked.append(request)
+        return request.approve("ann", groups=("finance",), scope="shape", vary=("amount",), uses=3)
+
+    text = POLICY.replace("count: 2", "count: 1")
+    with Runtime(policy(text), approvals=[desk]) as runtime:
+        code = "[refund('A', amount=n) for n in (1, 2, 3, 4)]"
+        result = runtime.run_sync(code, tools=shop.tools)
+        assert result.success, result
+    assert len(asked) == 2
+    assert [amount for _, amount in shop.refunded] == [1, 2, 3, 4]
+
+
+def test_one_of_two_runs_is_approved_and_the_other_still_waits(policy: Callable[[str], str]) -> None:
+    with Runtime(policy(ASKS_TO_RUN), approvals=[QueueService()]) as runtime:
+        one, two = runtime.run_sync("1"), runtime.run_sync("2")
+        take(runtime, one.approval.request.id, "ann")  # type: ignore[union-attr]
+        assert asyncio.run(runtime.resume(two.run_id)).process_exit_code == 4
+        assert asyncio.run(runtime.resume(one.run_id)).value == 1
+
+
+def test_a_run_that_stays_is_answered_by_another_process(policy: Callable[[str], str]) -> None:
+    with Runtime(policy(ASKS_TO_RUN), approvals=[QueueService()]) as runtime:
+
+        async def main() -> Any:
+            run = asyncio.create_task(runtime.run("6 * 7", wait=60))
+            while True:
+                with contextlib.suppress(Exception), store_of(runtime) as store:
+                    if pending := store.listed(("pending",)):
+                        break
+                await asyncio.sleep(0.01)
+            await asyncio.to_thread(take, runtime, pending[0].request.id, "ann")
+            return await run
+
+        assert asyncio.run(main()).value == 42
+
+
+def test_two_processes_resume_and_one_goes_on(policy: Callable[[str], str]) -> None:
+    name = policy(ASKS_TO_RUN)
+    with Runtime(name, approvals=[QueueService()]) as runtime:
+        first = runtime.run_sync("6 * 7")
+        take(runtime, first.approval.request.id, "ann")  # type: ignore[union-attr]
+    code = (
+        "import asyncio, sys\nfrom licet import Runtime\n"
+        "runtime = Runtime(sys.argv[1], approvals=[])\n"
+        "print(asyncio.run(runtime.resume(sys.argv[2])).value)\nruntime.close()\n"
+    )
+    command = [sys.executable, "-c", code, name, first.run_id]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) for _ in range(2)]
+    told = sorted(one.communicate(timeout=60)[0].strip() for one in both)
+    assert told == ["42", "None"]
+
+
+def test_a_frozen_request_is_the_request(policy: Callable[[str], str]) -> None:
+    request = ExecutionRequest(code="n + 1", inputs={"n": 2.5}, subject=Subject(id="bob", session="s"))
+    with Runtime(policy(ASKS_TO_RUN), approvals=[QueueService()]) as runtime:
+        first = runtime.run_sync(request)
+        take(runtime, first.approval.request.id, "ann")  # type: ignore[union-attr]
+        assert asyncio.run(runtime.resume(first.run_id)).value == 3.5
