@@ -6,6 +6,8 @@ The pieces, from what is shown to what runs:
 - `counting`: which answers count, and what they come to (rules 16 and 17); `covering`: what a grant that
   reaches further than once covers;
 - `showing`: the document that people are shown, whole, and the digest that their answer has to name;
+  `spelling`: how it holds what there is; `comparing`: the difference to what was approved last;
+  `deceptions`: what in it may deceive who reads it;
 - `freezing`: a request as bytes and back, as the store keeps it until the approval is over;
 - `store`: approvals of one state directory, durable, shared by processes; it alone decides what is spent;
 - `services`: who can be asked, by `terminal`, `callback`, `queue`, `webhook` and plugins; `asking` asks all

@@ -8,7 +8,7 @@ and may be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -87,6 +87,45 @@ class ApprovalRequest:
     requester: Subject
     asked: Moment
     expires: float
+
+    def approve(
+        self,
+        person: str,
+        *,
+        groups: Iterable[str] = (),
+        tenant: str | None = None,
+        reviewer: Reviewer = "auto",
+        scope: Scope = "once",
+        vary: Iterable[str] = (),
+        uses: int | None = None,
+        expires: float | None = None,
+        reason: str = "",
+    ) -> Answer:
+        """A yes to exactly this, by a person for whom the embedding program vouches."""
+        return Answer(
+            Person(person, tuple(groups), tenant, reviewer, "caller"),
+            True,
+            self.shown,
+            "callback",
+            scope,
+            tuple(vary),
+            uses,
+            expires,
+            reason,
+        )
+
+    def deny(
+        self,
+        person: str,
+        *,
+        groups: Iterable[str] = (),
+        tenant: str | None = None,
+        reviewer: Reviewer = "auto",
+        reason: str = "",
+    ) -> Answer:
+        """A no, by a person for whom the embedding program vouches."""
+        who = Person(person, tuple(groups), tenant, reviewer, "caller")
+        return Answer(who, False, self.shown, "callback", reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
