@@ -65,7 +65,7 @@ def standing(request: ApprovalRequest, given: Sequence[Given], now: Moment) -> S
     seen, reach = request.asked, None
     for one in given:
         late = age(request.asked, seen, one.at) >= (reach or request).expires
-        if late or objection(request, counted, one.answer) is not None:
+        if late or objection(request, counted, one.answer, one.at) is not None:
             continue
         seen = one.at
         counted.append(one)
@@ -80,8 +80,10 @@ def standing(request: ApprovalRequest, given: Sequence[Given], now: Moment) -> S
     return Standing("granted", (), reach) if reach else Standing("pending", missing)
 
 
-def objection(request: ApprovalRequest, given: Sequence[Given], answer: Answer) -> Objection | None:
-    """Why `answer` does not count after the answers `given`, all of which do; None if it counts."""
+def objection(
+    request: ApprovalRequest, given: Sequence[Given], answer: Answer, at: Moment
+) -> Objection | None:
+    """Why `answer`, given at `at`, does not count after those `given`, all of which do; None if it counts."""
     person = answer.person
     if answer.shown != request.shown:
         return Objection(
@@ -110,7 +112,8 @@ def objection(request: ApprovalRequest, given: Sequence[Given], answer: Answer) 
         return None
     if granted:
         return Objection("it is granted already, and takes no more approvals", "there is nothing to do")
-    return _unreachable(request, answer)
+    last = given[-1].at if given else request.asked
+    return _unreachable(request, answer, age(request.asked, last, at))
 
 
 def identity(id: str) -> str:
@@ -165,8 +168,8 @@ def _unfit(requirement: Approval, request: ApprovalRequest, person: Person) -> s
     return None
 
 
-def _unreachable(request: ApprovalRequest, answer: Answer) -> Objection | None:
-    """Why a grant can't reach as far as an approving answer says."""
+def _unreachable(request: ApprovalRequest, answer: Answer, passed: float) -> Objection | None:
+    """Why a grant can't reach as far as an approving answer says, `passed` seconds after the asking."""
     if answer.scope == "session" and request.requester.session is None:
         return Objection("there is no session that the approval could hold for", "approve it once")
     if answer.vary and answer.scope != "shape":
@@ -186,8 +189,11 @@ def _unreachable(request: ApprovalRequest, answer: Answer) -> Objection | None:
             f"an approval of scope `{answer.scope}` can't have {uses} uses",
             "give it one use or more, and the scope `session` or `shape` for more than one",
         )
-    if answer.expires is not None and not (math.isfinite(answer.expires) and answer.expires > 0):
-        return Objection("the approval would expire before it was given", "give it a positive time")
+    if answer.expires is not None and not (math.isfinite(answer.expires) and answer.expires > passed):
+        return Objection(
+            f"the approval would expire before it was given: {passed:.0f} s have passed since the asking",
+            "give it a longer time, which counts from the asking",
+        )
     return None
 
 

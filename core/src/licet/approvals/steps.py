@@ -80,7 +80,7 @@ def all_open(db: sqlite3.Connection) -> Iterator[tuple[int, StoredApproval]]:
 
 
 def as_of(at: Moment, one: StoredApproval) -> StoredApproval:
-    """An approval as it is at an instant: expired if its time is over, and then without what is needed no more."""
+    """An approval as it is at an instant: expired if its time is over, and without content then."""
     if one.state not in OPEN:
         return one
     lasts = one.reach.expires if one.state == "granted" else one.request.expires

@@ -146,12 +146,12 @@ class ApprovalStore:
             number, before = steps.still_open(db, approval, at)
             if answer.token is not None:
                 steps.spend_token(db, number, answer.token)
-            if (against := objection(before.request, before.given, answer)) is not None:
+            if (against := objection(before.request, before.given, answer, at)) is not None:
                 raise AnswerRefused(against.why, advice=against.advice)
             given = (*before.given, Given(answer, at))
             comes_to = standing(before.request, given, at)
             columns: dict[str, Any] = {"given": rows.text_of_given(given), "state": comes_to.state}
-            if comes_to.reach is not None:
+            if comes_to.state == "granted" and comes_to.reach is not None:
                 columns |= {**rows.of_reach(comes_to.reach), "approved": steps.grant_number(db)}
             if not answer.approve:
                 columns["reason"] = rows.text(answer.reason)
