@@ -1,9 +1,8 @@
 """What is asked, who answers, and what an approval is.
 
 States: `pending` becomes `granted`, `denied`, `expired` or `withdrawn`; a granted one becomes `consumed`,
-and may be
-`revoked` or expire before. Consumed is what ran (`executed`) or what began and did not run
-(`failed_to_start`).
+and may be `revoked`, `denied` or expire before. Consumed is what ran (`executed`) or what began and did not
+run (`failed_to_start`).
 """
 
 from __future__ import annotations
@@ -154,10 +153,9 @@ class StoredApproval:
     """An approval as the store has it.
 
     `used` counts the uses that began. `reason` says why it ended, where somebody said. `ending` is what
-    came of the last
-    use. `frozen` is the request (see `freezing`), `sealed` the suspended run of a call that waits; both are
-    gone once it
-    is over. `seq` is that of the record `consuming` by which the last use was spent.
+    came of the last use. `frozen` is the request (see `freezing`), `sealed` the suspended run of a call that
+    waits; both are gone once it is over. `seq` is that of the record `consuming` by which the last use was
+    spent. `ended_by` is who denied, withdrew or revoked it other than by an answer.
     """
 
     request: ApprovalRequest
@@ -169,5 +167,6 @@ class StoredApproval:
     reason: str = ""
     seq: int | None = None
     changed: Moment | None = None
+    ended_by: Person | None = None
     frozen: bytes | None = field(default=None, repr=False)
     sealed: bytes | None = field(default=None, repr=False)
