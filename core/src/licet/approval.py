@@ -13,20 +13,21 @@ from typing import Literal
 
 from licet.decide import Decision
 
-State = Literal["not_needed", "denied"]
+State = Literal["not_needed", "granted", "denied", "pending"]
 
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """Whether a run may go on, and why."""
+    """Whether a run may go on, and why; `approval` is the id of the one that somebody was asked for."""
 
     state: State
     reason: str
+    approval: str | None = None
 
     @property
     def granted(self) -> bool:
         """Whether the run may go on."""
-        return self.state == "not_needed"
+        return self.state in ("not_needed", "granted")
 
 
 _NOT_NEEDED = Authorization("not_needed", "nothing asks")

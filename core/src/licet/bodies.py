@@ -262,7 +262,8 @@ def _candidate(candidate: Candidate) -> Plain:
 @lru_cache(maxsize=8)
 def authorization(authorized: Authorization) -> Plain:
     """Whether the run may go on."""
-    return plain_body({"state": authorized.state, "reason": authorized.reason})
+    named = {"approval": authorized.approval} if authorized.approval is not None else {}
+    return plain_body({"state": authorized.state, "reason": authorized.reason, **named})
 
 
 def execution(plan: ExecutionPlan, chosen: Chosen) -> dict[str, Any]:
