@@ -156,8 +156,8 @@ def test_only_a_pruning_that_names_a_run_explains_its_missing_beginning() -> Non
 
 
 WORDS = (
-    "request", "allow", "ask", "deny", "authorized", "refused", "execute", "call", "denied_call", "asked_call",
-    "performed", "access", "result", "refusal",
+    "request", "allow", "ask", "deny", "authorized", "refused", "execute", "call", "denied_call",
+    "asked_call", "performed", "access", "result", "refusal",
 )  # fmt: skip
 
 
