@@ -79,8 +79,14 @@ def _bodies() -> Iterator[str]:
     for (kind, phase), models in BODIES.items():
         yield f"## `{kind}`{f', {phase}' if phase else ''}\n"
         for model in models:
-            yield f"{model.__doc__}\n"
+            yield f"{_named(model)}{model.__doc__}\n"
             yield from _table(model)
+
+
+def _named(model: type[BaseModel]) -> str:
+    """The events that a body tells, where it has one."""
+    event = model.model_fields.get("event")
+    return f"**{_spelled(event.annotation)}**: " if event else ""
 
 
 def _events() -> Iterator[str]:
@@ -105,7 +111,7 @@ def _rows(model: type[BaseModel], prefix: str) -> Iterator[str]:
         inner = _part(field.annotation)
         meaning = field.description or (inner.__doc__ if inner else "") or ""
         text = _spelled(field.annotation) + ("" if field.is_required() else ", may be missing")
-        yield f"| `{prefix}{name}` | {text} | {' '.join(meaning.split())} |"
+        yield f"| `{prefix}{field.alias or name}` | {text} | {' '.join(meaning.split())} |"
         if inner is not None:
             yield from _rows(inner, f"{prefix}{name}[]." if "list" in text else f"{prefix}{name}.")
 

@@ -20,7 +20,6 @@ ALLOWED = ["request", "allow", "authorized", "execute"]
 
 SOUND = [
     [*ALLOWED, "call:1", "performed:1", "denied_call:2", "result"],
-    ["request", "ask", "authorized", "execute", "result"],
     ["request", "allow", "execute", "result"],
     ["request", "deny", "refusal"],
     ["request", "ask", "refused", "refusal"],
@@ -49,7 +48,11 @@ CONTRADICTORY = {
         [*ALLOWED, "call:1", "performed:1", "performed:1"],
         True,
     ),
-    "nothing before it grants that": (["request", "ask", "execute"], True),
+    "nothing before it grants that": (["request", "execute"], True),
+    "it had to be asked about, and no approval was spent on it": (
+        ["request", "ask", "authorized", "execute"],
+        True,
+    ),
     "it calls a tool before it is executed": (["request", "allow", "call:1"], True),
     "its tool call 2 was denied, and performed": ([*ALLOWED, "denied_call:2", "performed:2"], False),
     "its result says that nothing was executed, but it was": ([*ALLOWED, "refusal"], False),
@@ -154,7 +157,7 @@ def test_only_a_pruning_that_names_a_run_explains_its_missing_beginning() -> Non
 
 WORDS = (
     "request", "allow", "ask", "deny", "authorized", "refused", "execute", "call", "denied_call",
-    "performed", "access", "result", "refusal",
+    "asked_call", "performed", "access", "result", "refusal",
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import asyncio
 import importlib.util
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 import jsonschema
 import pytest
 from licet import Runtime
+from licet.approvals import telling
+from licet.approvals.clocks import Moment
+from licet.approvals.forms import Answer, ApprovalRequest, Person, Reach, StoredApproval
 from licet.backend import (
     Access,
     Descriptor,
@@ -23,8 +27,10 @@ from licet.backend import (
 )
 from licet.contract import Control, Enforcement, Level, SandboxEnforcementContract
 from licet.plan import ExecutionPlan
+from licet.policy.parts import DEFAULT_APPROVAL, Approval
 from licet.record import Entry, MemoryLog, Record
 from licet.record_schema import BODIES, Envelope
+from licet.request import Subject
 from licet.state import open_state
 from licet.writes.view import FileView
 from licet_audit.events import EVENTS
@@ -122,6 +128,54 @@ def _of_the_log(folder: Path) -> Iterator[Record]:
             yield record
 
 
+def _of_approvals() -> Iterator[Record]:
+    """Each event of two approvals, as `telling` tells it."""
+    human = Approval.model_validate({"count": 2, "from": ["finance"], "reviewer": "human", "expires": "1d"})
+    subject = Subject(type="agent", id="bot", on_behalf_of="eve", properties={"x": 1.5})
+    request = ApprovalRequest(
+        id="A",
+        run_id="R",
+        kind="call",
+        digest="hmac-sha256:1",
+        shown="hmac-sha256:2",
+        document={"code": "pay(0.5)"},
+        fields={"code": "hmac-sha256:3"},
+        policy_digest="p",
+        requirements=(human.over(DEFAULT_APPROVAL), DEFAULT_APPROVAL),
+        requester=subject,
+        asked=Moment(1.0, 1.0),
+        expires=86400.0,
+    )
+    other = replace(request, id="B", kind="run", requester=Subject(id="ann", tenant="t", session="s"))
+    ann = Person("ann", ("finance",), tenant="t", reviewer="human", asserted_by="token")
+    stored = StoredApproval(request, "granted", reach=Reach("shape", frozenset({"code"}), None, 60.5))
+    answer = Answer(ann, True, "hmac-sha256:2", "queue", "shape", ("code",), 3, 60.5, "x" * 600, "T")
+    bodies = [
+        telling.asked(request, ["queue"], sequence=1),
+        telling.asked(other, []),
+        telling.answered(request, answer, is_self=False),
+        telling.answered(
+            request, replace(answer, approve=False, expires=None), is_self=True, objection="too late"
+        ),
+        telling.granted(stored, ["ann", "bob"]),
+        *(telling.over("A", state, "why", ann) for state in sorted(telling.OVER)),
+        telling.over("A", "expired", "nobody answered"),
+        telling.waiting("A", b"sealed"),
+        telling.waiting("A"),
+        telling.resumed("A"),
+        telling.consuming(stored, request, 1),
+        telling.consuming(stored, other, 2),
+        telling.consumed("A", 1, 7),
+        telling.ended("A", 1, "executed"),
+        telling.ended("A", 2, "failed_to_start"),
+    ]
+    log = MemoryLog()
+    entries = [Entry("approval", "R", body, "2026-11-29T17:00:00.0Z", 1) for body in bodies]
+    entries[0] = replace(entries[0], kept=(telling.shown(request),))
+    asyncio.run(log.append(entries))
+    yield from log.records()
+
+
 def _forked(work: Any) -> int:
     import os
 
@@ -139,7 +193,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder / "xdg"))
         patch.chdir(folder)
-        return [*_ran(folder), *_of_the_log(folder)]
+        return [*_ran(folder), *_of_the_log(folder), *_of_approvals()]
 
 
 def test_every_kind_is_written_as_its_model_says(records: list[Record]) -> None:

@@ -5,7 +5,8 @@ Rules this module keeps:
 - every writer holds a locked file that names the first record it may have written; a file whose lock is free
   belongs to a writer that is dead, however it died;
 - a run of a dead writer that began and has no result gets one, `unknown`, exactly once, with the tool calls
-  that may or may not have taken effect;
+  that may or may not have taken effect; a run belongs to whoever began or resumed it last;
+- a run that waits for an approval is not lost with its writer, until it is resumed;
 - all of it happens under the lock of the log; what stands for the dead goes once their records are durable.
 """
 
@@ -61,10 +62,15 @@ class Writer:
 
 @dataclass(slots=True)
 class _OpenRun:
+    """A run without a result; `asked` are calls, by digest, that no approval was spent on yet."""
+
     seq: int
     instance: str
     trace_id: str | None
+    waits: bool = False
     calls: dict[object, dict[str, Any]] = field(default_factory=dict)
+    asked: dict[object, dict[str, Any]] = field(default_factory=dict)
+    attempts: dict[object, object] = field(default_factory=dict)
 
 
 def announce(state: StateDirectory, instance: str, first_seq: int) -> Writer:
@@ -121,12 +127,18 @@ def unknown_results(segments: Sequence[Segment], dead: Sequence[Writer]) -> list
         return []
     instances = {writer.instance for writer in dead}
     open_runs: dict[str, _OpenRun] = {}
+    earlier: set[str] = set()
     for _, line in lines_from(segments, min(writer.first_seq for writer in dead)):
-        try:
-            _follow(open_runs, decode(line), instances)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            continue  # damage is for `verify` to name; the runs around it are closed all the same
-    return [_unknown(run_id, run) for run_id, run in open_runs.items()]
+        _read(open_runs, line, instances, earlier)
+    if earlier:  # what was resumed began before anything that the dead wrote
+        for run_id in earlier:
+            open_runs.pop(run_id, None)
+        names = [name.encode() for name in earlier]
+        for _, line in lines_from(segments, 0):
+            if any(name in line for name in names):
+                _read(open_runs, line, set(), set(), only=earlier)
+    lost = [(run_id, run) for run_id, run in open_runs.items() if run.instance in instances and not run.waits]
+    return [_unknown(*one) for one in sorted(lost, key=lambda one: one[1].seq)]
 
 
 def set_aside(state: StateDirectory, segment: Segment, descriptor: int, end: int) -> None:
@@ -174,21 +186,72 @@ def _first_seq(descriptor: int) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def _follow(open_runs: dict[str, _OpenRun], record: Mapping[str, Any], instances: set[str]) -> None:
+def _read(
+    open_runs: dict[str, _OpenRun],
+    line: bytes,
+    instances: set[str],
+    earlier: set[str],
+    only: set[str] | None = None,
+) -> None:
+    """Follow a line, or only if it is of one of these runs."""
+    # damage is for `verify` to name; the runs around it are closed all the same
+    with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+        record = decode(line)
+        if only is None or record["run_id"] in only:
+            _follow(open_runs, record, instances, earlier)
+
+
+def _follow(
+    open_runs: dict[str, _OpenRun], record: Mapping[str, Any], instances: set[str], earlier: set[str]
+) -> None:
+    """Follow one record; `earlier` takes runs that `instances` resumed and that began before."""
     run_id, kind, phase = record["run_id"], record["kind"], record.get("phase")
+    run = open_runs.get(run_id)
     if kind == "result":
         open_runs.pop(run_id, None)
+        earlier.discard(run_id)
     elif kind == "execution" and phase == "before":
         instance = record["writer"]["instance"]
-        if instance in instances:
+        if run is None:
             open_runs[run_id] = _OpenRun(record["seq"], instance, record.get("trace_id"))
-    elif kind == "tool_call" and run_id in open_runs:
-        calls, body = open_runs[run_id].calls, record["body"]
-        if phase == "before" and body.get("verdict", {}).get("effect") != "deny":
-            named = {key: body[key] for key in ("sequence", "tool", "call_digest") if key in body}
-            calls[body.get("sequence")] = {"seq": record["seq"], **named}
         else:
-            calls.pop(body.get("sequence"), None)
+            run.instance = instance
+    elif kind == "tool_call" and run is not None:
+        _follow_call(run, record, begins=phase == "before")
+    elif kind == "approval":
+        if run is not None:
+            _follow_approval(run, record)
+        elif record["body"]["event"] == "resumed" and record["writer"]["instance"] in instances:
+            earlier.add(run_id)
+
+
+def _follow_call(run: _OpenRun, record: Mapping[str, Any], *, begins: bool) -> None:
+    body = record["body"]
+    effect, number = body.get("verdict", {}).get("effect"), body.get("sequence")
+    if begins and effect != "deny":
+        named = {key: body[key] for key in ("sequence", "tool", "call_digest") if key in body}
+        call = {"seq": record["seq"], **named}
+        if effect == "ask":
+            run.asked[body.get("call_digest")] = call
+        else:
+            run.calls[number] = call
+    else:
+        run.calls.pop(number, None)
+
+
+def _follow_approval(run: _OpenRun, record: Mapping[str, Any]) -> None:
+    body = record["body"]
+    match body["event"]:
+        case "waiting":
+            run.waits = True
+        case "resumed":
+            run.waits, run.instance = False, record["writer"]["instance"]
+        case "consuming":
+            run.attempts[record["seq"]] = body["digest"]
+        case "consumed":
+            call = run.asked.pop(run.attempts.pop(body["consuming"], None), None)
+            if call is not None:
+                run.calls[call.get("sequence")] = call
 
 
 def _unknown(run_id: str, run: _OpenRun) -> Entry:

@@ -379,10 +379,12 @@ class ChainWriter:
 
     def _remember(self, answers: Iterable[Answer]) -> None:
         for record in (one for answer in answers if isinstance(answer, tuple) for one in answer):
-            if record.entry.kind == "result":
-                self._open_runs.pop(record.entry.run_id, None)
-            elif record.entry.kind == "execution" and record.entry.phase == "before":
-                self._open_runs[record.entry.run_id] = record.seq
+            entry = record.entry
+            event = entry.body.get("event") if entry.kind == "approval" else None
+            if entry.kind == "result" or event == "waiting":
+                self._open_runs.pop(entry.run_id, None)
+            elif event == "resumed" or (entry.kind == "execution" and entry.phase == "before"):
+                self._open_runs.setdefault(entry.run_id, record.seq)
 
 
 def _has_lines(group: Drafted) -> bool:

@@ -29,6 +29,7 @@ Kind = Literal[
     "probe",
     "selection",
     "authorization",
+    "approval",
     "execution",
     "tool_call",
     "access",

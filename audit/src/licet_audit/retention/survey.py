@@ -28,6 +28,8 @@ from licet_audit.segments import Line, Segment, lines, snapshot
 
 Hear = Callable[[], None]
 _BEGIN_RUNS = ("request", "probe")  # what the first record of a run is, if it is there
+_BY_OTHERS = frozenset({"answered", "granted", "denied", "expired", "withdrawn", "revoked"})
+"""What others than the process of a run may record of its approval."""
 
 
 @dataclass(slots=True)
@@ -94,7 +96,8 @@ class Survey:
             run = Run(run_id, seq, seq, time, time, content["writer"]["instance"], known)
             self.runs[run_id] = run
         run.last_seq, run.went_on = seq, max(run.went_on, time)
-        run.instance = content["writer"]["instance"]
+        if content["kind"] != "approval" or content["body"].get("event") not in _BY_OTHERS:
+            run.instance = content["writer"]["instance"]
         if content["kind"] == "request":
             _describe(run, content["body"])
         elif content["kind"] == "result":

@@ -62,8 +62,11 @@ def clock(moments: Moments, locate: Locate) -> Claim:
 
 def outcomes(runs: Runs) -> Claim:
     """How many runs have no known end."""
-    if runs.under_way:
-        detail = f"begun and without a result yet: {runs.under_way}; ended as unknown: {runs.unknown}"
+    if runs.under_way or runs.waiting:
+        waiting = f"; waiting for an approval: {runs.waiting}" if runs.waiting else ""
+        detail = (
+            f"begun and without a result yet: {runs.under_way}{waiting}; ended as unknown: {runs.unknown}"
+        )
         return Claim("outcomes", None, detail)
     return Claim("outcomes", True, f"every run that began has a result; {runs.unknown} ended as unknown")
 

@@ -9,12 +9,20 @@ from msgspec import UNSET
 
 from licet_audit.verification.fields import Body, Fields
 
-GRANTS = frozenset({"not_needed", "granted", "approved"})
-"""States of an authorization that let a run go on; any other one does not."""
+GRANTS = frozenset({"not_needed", "granted"})
+"""States of an authorization that let a run go on."""
+PENDING = "pending"
+"""The state of an authorization that says nothing yet; any other one refuses."""
+APPROVAL = "approval"
+"""A fact that is about the whole record, see `approvals`."""
+_MADE = frozenset({"returned", "raised", "withheld", "timed_out", "unknown"})
 
 
 class Fact(NamedTuple):
-    """Record `seq` says `what` of a run; `about` is the number of a tool call, or a detail of that kind."""
+    """Record `seq` says `what` of a run; `about` is the number of a tool call, or a detail of that kind.
+
+    Of a call that has to be asked about, it is the number and the digest; of an execution, its plan.
+    """
 
     run_id: str
     seq: int
@@ -45,18 +53,26 @@ def _decision(phase: str | None, body: Body) -> Told:
 
 def _authorization(phase: str | None, body: Body) -> Told:
     state = body.state
+    if state == PENDING:
+        return "", None
     return ("authorized" if isinstance(state, str) and state in GRANTS else "refused"), state
 
 
 def _execution(phase: str | None, body: Body) -> Told:
-    return "execute", None
+    return "execute", _text(body.plan_digest)
 
 
 def _tool_call(phase: str | None, body: Body) -> Told:
     number = str(body.sequence)
     if phase == "before":
+        if body.effect == "ask":
+            return "asked_call", (number, _text(body.call_digest))
         return ("call" if body.effect in ("allow", UNSET) else "denied_call"), number
-    return ("performed" if body.outcome in ("returned", "raised") else ""), number
+    return ("performed" if body.outcome in _MADE else ""), number
+
+
+def _approval(phase: str | None, body: Body) -> Told:
+    return APPROVAL, None
 
 
 def _access(phase: str | None, body: Body) -> Told:
@@ -73,10 +89,15 @@ def _result(phase: str | None, body: Body) -> Told:
     return "result", body.termination == "unknown"
 
 
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
 _TELL: dict[str, Callable[[str | None, Body], Told]] = {
     "request": _request,
     "decision": _decision,
     "authorization": _authorization,
+    "approval": _approval,
     "execution": _execution,
     "tool_call": _tool_call,
     "access": _access,

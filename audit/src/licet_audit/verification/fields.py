@@ -21,16 +21,18 @@ class Body(msgspec.Struct, gc=False):
     """What of a body says what a run may do, does or did."""
 
     allowed: Any = None
+    call_digest: Any = None
     effect: Any = msgspec.UNSET
     executed: Any = None
     outcome: Any = None
+    plan_digest: Any = None
     sequence: Any = None
     state: Any = None
     termination: Any = None
 
 
 class Fields(msgspec.Struct, gc=False):
-    """What matters of a record. That of `kind` `log` says more, see `events`."""
+    """What matters of a record. Those of `log` and of `approval` say more, see `events` and `approvals`."""
 
     body: Body
     kind: str

@@ -175,7 +175,8 @@ class Judge:
             self._sealed = body.get("event") == SEALED
             self.events.follow(seq, body)
         elif (fact := facts.of(msgspec.convert(content, Fields))) is not None:
-            self._contradicted(self.runs.follow(fact._replace(seq=seq)))
+            about = {**content, "seq": seq} if fact.what == facts.APPROVAL else fact.about
+            self._contradicted(self.runs.follow(fact._replace(seq=seq, about=about)))
 
     def _check_link(self, seq: int, prev: object, *, in_order: bool) -> None:
         """Compare `prev` with the record before, and blame the one of the two that was edited."""

@@ -6,6 +6,8 @@ Rules this module keeps:
   that is not under way;
 - runs that are whole inside a part of the log are judged where it is read, and only counted here;
 - a denial or a refusal is final: nothing that a later record of the run says takes it back;
+- what was asked about takes an approval that was spent on just that; a run that waits does nothing until a
+  record says that it was resumed;
 - what records that are missing would explain is no contradiction: records that a `gap` counts, each once, and
   runs whose beginning was pruned, as the record of the pruning names them.
 """
@@ -15,9 +17,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from licet_audit.verification.facts import Fact
+from licet_audit.verification.approvals import Approvals, Told
+from licet_audit.verification.facts import APPROVAL, Fact
 
 
 class Contradiction(NamedTuple):
@@ -32,14 +35,33 @@ class Contradiction(NamedTuple):
 class _Run:
     """What is known of one run that has no result yet."""
 
-    __slots__ = ("authorized", "calls", "decided", "denied_calls", "executing", "lacks")
+    __slots__ = (
+        "asked_calls",
+        "authorized",
+        "calls",
+        "decided",
+        "denied_calls",
+        "executing",
+        "lacks",
+        "plan",
+        "restarts",
+        "spent",
+        "waits",
+    )
 
     def __init__(self) -> None:
         self.decided: str | None = None
         self.authorized: bool | None = None
         self.executing = False
         self.lacks = False
+        self.waits = False
+        self.restarts = False
+        """Whether its execution may be recorded once more, since it was resumed."""
+        self.plan: object = None
+        self.spent: set[object] = set()
+        """Digests that approvals were spent on, and that did not run yet."""
         self.calls: set[str] = set()
+        self.asked_calls: dict[str, object] = {}
         self.denied_calls: set[str] = set()
 
     def follow(self, fact: Fact) -> tuple[str, bool] | None:
@@ -50,9 +72,11 @@ class _Run:
         elif what in ("authorized", "refused"):
             self.authorized = what == "authorized" and self.authorized is not False
         elif what == "execute":
-            return self._execute()
-        elif what in ("call", "denied_call", "performed"):
+            return self._execute(fact.about)
+        elif what in ("call", "denied_call", "asked_call", "performed"):
             return self._call(what, fact.about)
+        elif what == "access" and self.waits:
+            return "it reaches something while it waits for an approval", True
         elif what == "access" and not self.executing:
             return "it reaches something before it is executed", True
         elif what == "refusal" and self.executing:
@@ -61,21 +85,48 @@ class _Run:
             return "it has a result without an execution, or a second one", True
         return None
 
-    def _call(self, what: str, number: str) -> tuple[str, bool] | None:
+    def approve(self, told: Told, event: object) -> None:
+        """Follow what a record of an approval says of this run."""
+        if told.spent is not None:
+            self.spent.add(told.spent)
+        self.spent.discard(told.back)
+        if event in ("waiting", "resumed"):
+            self.waits = event == "waiting"
+            self.restarts = event == "resumed" and self.executing
+
+    def _call(self, what: str, about: Any) -> tuple[str, bool] | None:
         if what == "performed":
-            if number in self.denied_calls:
-                return f"its tool call {number} was denied, and performed", False
-            if number not in self.calls:
-                return f"its tool call {number} was performed, and nothing before it says that it may", True
-            self.calls.remove(number)
-            return None
-        (self.calls if what == "call" else self.denied_calls).add(number)
+            return self._performed(about)
+        if what == "asked_call":
+            number, digest = about or ("", None)
+            self.asked_calls[number] = digest
+        else:
+            (self.calls if what == "call" else self.denied_calls).add(about)
+        if self.waits:
+            return "it calls a tool while it waits for an approval", True
         return None if self.executing else ("it calls a tool before it is executed", True)
 
-    def _execute(self) -> tuple[str, bool] | None:
+    def _performed(self, number: str) -> tuple[str, bool] | None:
+        if number in self.denied_calls:
+            return f"its tool call {number} was denied, and performed", False
+        if number in self.asked_calls:
+            digest = self.asked_calls.pop(number)
+            if digest not in self.spent:
+                return f"its tool call {number} was performed, and no approval was spent on it", True
+            self.spent.remove(digest)
+        elif number in self.calls:
+            self.calls.remove(number)
+        else:
+            return f"its tool call {number} was performed, and nothing before it says that it may", True
+        return ("it calls a tool while it waits for an approval", True) if self.waits else None
+
+    def _execute(self, plan: object) -> tuple[str, bool] | None:
+        if self.restarts and plan == self.plan:
+            self.restarts = False
+            return None
         if self.executing:
             return "it was executed before", False
-        self.executing = True
+        self.executing, self.plan = True, plan
         return self._grant()
 
     def _grant(self) -> tuple[str, bool] | None:
@@ -83,6 +134,13 @@ class _Run:
             return "it was denied before", False
         if self.authorized is False:
             return "its authorization was refused before", False
+        if self.waits:
+            return "it waits for an approval", True
+        if self.decided == "ask":
+            if self.plan not in self.spent:
+                return "it had to be asked about, and no approval was spent on it", True
+            self.spent.remove(self.plan)
+            return None
         if self.decided == "allow" or self.authorized:
             return None
         return "nothing before it grants that", True
@@ -119,6 +177,8 @@ def _is_whole_and_sound(told: list[Fact]) -> bool:
     if told[0].what != "request":
         return False
     words = tuple([fact.what for fact in told])
+    if APPROVAL in words:
+        return False  # other runs may use what this one was granted
     if "performed" not in words:  # then what they are about makes no difference
         return _is_sound(words)
     return _ends_once(words) and not any(map(_Run().follow, told))
@@ -144,12 +204,16 @@ class Runs:
     """Runs that ended as unknown."""
     explained: int = 0
     """Contradictions that records explain which a gap counts."""
+    approvals: Approvals = field(default_factory=Approvals)
+    """All that were asked for."""
     _open: dict[str, _Run] = field(default_factory=dict)
     _missing: int = 0
     _cut: dict[str, Contradiction] = field(default_factory=dict)
 
     def follow(self, fact: Fact) -> Contradiction | None:
         """Follow one record; return what it contradicts."""
+        if fact.what == APPROVAL:
+            return self._approval(fact)
         ends = fact.what in ("result", "refusal")
         run = self._open.get(fact.run_id)
         if run is None:
@@ -180,13 +244,43 @@ class Runs:
         self._missing += missing
 
     def unexplained(self, cut: Container[str]) -> list[Contradiction]:
-        """Contradictions that only a missing beginning would explain, and that no pruning names."""
-        return [found for run_id, found in self._cut.items() if run_id not in cut]
+        """What only the end of the log tells.
+
+        That is approvals that were spent and nothing grants, and contradictions that only a missing beginning
+        would explain, and that no pruning names.
+        """
+        lacking = [Contradiction(*one, lack=True) for one in self.approvals.lacking()]
+        found = [*self._cut.values(), *(one for one in lacking if not self._explained())]
+        return [one for one in found if one.run_id not in cut]
 
     @property
     def under_way(self) -> int:
         """How many runs were executed and have no result."""
-        return sum(run.executing for run in self._open.values())
+        return sum(run.executing and not run.waits for run in self._open.values())
+
+    @property
+    def waiting(self) -> int:
+        """How many runs wait for an approval."""
+        return sum(run.waits for run in self._open.values())
+
+    def _approval(self, fact: Fact) -> Contradiction | None:
+        told = self.approvals.follow(fact.about)
+        run = self._open.get(fact.run_id)
+        if run is not None:
+            body = fact.about.get("body")
+            run.approve(told, body.get("event") if isinstance(body, dict) else None)
+        if told.why is None or (told.early and self.begins_late):
+            return None
+        found = Contradiction(fact.seq, fact.run_id, told.why, told.lack)
+        return self._weighed(found, run or _Run())
+
+    def _explained(self) -> bool:
+        """Whether a record that a gap counts can explain one more contradiction."""
+        if not self._missing:
+            return False
+        self._missing -= 1
+        self.explained += 1
+        return True
 
     def _weighed(self, found: Contradiction, run: _Run) -> Contradiction | None:
         if not found.lack:
@@ -194,9 +288,7 @@ class Runs:
         if run.lacks:
             return None  # told once
         run.lacks = True
-        if self._missing:
-            self._missing -= 1
-            self.explained += 1
+        if self._explained():
             return None
         if self.begins_late:
             self._cut.setdefault(found.run_id, found)

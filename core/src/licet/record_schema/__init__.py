@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from licet.record_schema import before, running
+from licet.record_schema import approvals, before, running
 from licet.record_schema.parts import Part
 
 
@@ -75,6 +75,17 @@ BODIES: Mapping[tuple[str, str | None], tuple[type[BaseModel], ...]] = {
     ("probe", "after"): (before.AttacksMade,),
     ("selection", None): (before.Selection,),
     ("authorization", None): (before.Authorization,),
+    ("approval", None): (
+        approvals.Asked,
+        approvals.Answered,
+        approvals.Granted,
+        approvals.Over,
+        approvals.Waiting,
+        approvals.Resumed,
+        approvals.Consuming,
+        approvals.Consumed,
+        approvals.Ended,
+    ),
     ("execution", "before"): (running.Execution,),
     ("tool_call", "before"): (running.CallBefore,),
     ("tool_call", "after"): (running.CallAfter,),

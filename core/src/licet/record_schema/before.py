@@ -226,6 +226,8 @@ class Selection(Part):
 class Authorization(Part):
     """Whether the run may go on."""
 
-    state: str
-    """`not_needed` or `denied`."""
+    state: Literal["not_needed", "granted", "denied", "pending"]
+    """`pending` while somebody is asked: another record says what came of it."""
     reason: str
+    approval: str | None = None
+    """The id of the approval that somebody was asked for."""
