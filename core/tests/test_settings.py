@@ -30,7 +30,8 @@ def managed(tmp_path: Path) -> Path:
 
 def test_nothing_said_is_the_standard_set(state: Path, managed: Path) -> None:
     assert load_settings(None, {}, managed=managed) == load_settings(state, {}, managed=managed) == Settings()
-    assert Settings().enabled == STANDARD == ("audit", "controlled_process", "monty", "policies", "secrets")
+    assert Settings().enabled == STANDARD
+    assert STANDARD == ("approvals", "audit", "controlled_process", "monty", "policies", "secrets")
 
 
 def test_a_later_source_wins(state: Path, managed: Path, tmp_path: Path) -> None:
@@ -90,7 +91,10 @@ def test_wrong_settings_name_the_known_ones(state: Path, managed: Path) -> None:
     managed.write_text("enable = []")
     with pytest.raises(InvalidSettings) as problem:
         load_settings(state, {}, managed=managed)
-    assert problem.value.advice == "known settings are `enabled`, `home`, `pass_environment`, `anchors`"
+    assert (
+        problem.value.advice
+        == "known settings are `enabled`, `home`, `pass_environment`, `anchors`, `approvals`"
+    )
 
 
 @pytest.mark.parametrize("content", [b"\xff", b"a = '\xc3'"])

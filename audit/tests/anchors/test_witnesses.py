@@ -195,7 +195,7 @@ def test_a_missing_library_is_told(
     setting: WitnessSetting, grow: Grow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "urllib3", None)
-    monkeypatch.delitem(sys.modules, "licet_audit.web", raising=False)
+    monkeypatch.delitem(sys.modules, "licet.web", raising=False)
     advice = "`urllib3` is not installed; install what anchors need: `pip install 'licet-audit[anchors]'`"
     with pytest.raises(NotAnchored) as missing:
         witnesses.see(grow(10), setting)

@@ -158,6 +158,13 @@ class AnswerRefused(LicetError):
     exit_code = 3
 
 
+class AskingFailed(LicetError):
+    """An approval service could not ask anybody, so nobody answered by it."""
+
+    slug = "asking-failed"
+    exit_code = 8
+
+
 class TypesUnchecked(LicetError):
     """The types of code could not be checked; whether it runs does not depend on that."""
 

@@ -15,6 +15,7 @@ import pluggy
 if TYPE_CHECKING:
     import click
 
+    from licet.approvals.services import ApprovalService
     from licet.backend import Backend
     from licet.decide import Ballot, Decision
     from licet.record import AnchorFailure, AnchorReceipt, AuditLog, AuditReader, Checkpoint
@@ -60,6 +61,13 @@ def licet_audit_log(settings: Settings, state: StateDirectory) -> AuditLog | Non
 @hookspec(firstresult=True)
 def licet_audit_reader(state: StateDirectory) -> AuditReader | None:
     """Open the log in `state` for reading only, or return None if this plugin keeps none."""
+
+
+@hookspec
+def licet_approval_service(  # type: ignore[empty-body]
+    settings: Settings, state: StateDirectory
+) -> Sequence[ApprovalService]:
+    """Return the approval services of this plugin that `settings.approvals.services` names, asking nobody."""
 
 
 @hookspec

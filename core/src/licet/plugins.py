@@ -9,7 +9,8 @@ Rules this module keeps:
 - what a scrubber could not look through is withheld; its failure is told by type alone, since the message
   may hold what it was looking at;
 - two backends of one name are both refused, since nobody could say which one a policy meant; so are two
-  packs of one name.
+  packs of one name;
+- an approval service that settings name has to be there; else nobody is asked, and nothing that asks runs.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pluggy
 
 from licet import hookspecs
+from licet.approvals.choosing import chosen
+from licet.approvals.services import ApprovalService
 from licet.backend import Backend
 from licet.decide import Ballot, Decision
-from licet.errors import AuditUnavailable, LicetError
+from licet.errors import AuditUnavailable, InvalidSettings, LicetError
 from licet.output import bounded
 from licet.record import AnchorFailure, AnchorReceipt, AuditLog, AuditReader, Checkpoint
 from licet.request import NormalizedRequest
@@ -142,6 +145,20 @@ class Plugins:
             for answer in _anchored(implementation, checkpoint, self._settings)
         )
 
+    def approval_services(
+        self, state: StateDirectory, own: Sequence[ApprovalService] = ()
+    ) -> tuple[ApprovalService, ...]:
+        """Who is asked, in the order of the settings; `own` are those that the program brings by itself.
+
+        Raises:
+            InvalidSettings: settings name a service that is not there, is there twice, or can't be used.
+        """
+        before = len(self.problems)
+        given = {"settings": self._settings, "state": state}
+        results = self._each("licet_approval_service", tuple, let_through=(InvalidSettings,), **given)
+        offered = [service for result in results for service in result]
+        return chosen(self._settings, own, offered, problems=self.problems[before:])
+
     @property
     def has_deciders(self) -> bool:
         """Whether any plugin votes on decisions."""
@@ -212,14 +229,23 @@ class Plugins:
             self.problems.append(f"{kind} `{name}` is offered {counts[name]} times, so none of them is used")
         return [(name, item) for name, item in named if counts[name] == 1]
 
-    def _each(self, hook: str, kind: Callable[[Any], T], **given: Any) -> list[T]:
+    def _each(
+        self,
+        hook: str,
+        kind: Callable[[Any], T],
+        *,
+        let_through: tuple[type[Exception], ...] = (),
+        **given: Any,
+    ) -> list[T]:
         """Call each implementation by itself, so that one failure spoils no other's answer."""
         results = []
         for implementation in getattr(self._manager.hook, hook).get_hookimpls():
             try:
                 wanted = {name: given[name] for name in implementation.argnames}
                 results.append(kind(implementation.function(**wanted)))
-            except Exception as problem:
+            except let_through:
+                raise
+            except (Exception, SystemExit) as problem:
                 name = implementation.plugin_name
                 self.problems.append(f"plugin `{name}` failed: {type(problem).__name__}: {problem}")
         return results

@@ -10,7 +10,10 @@ Rules this module keeps:
 - a file of settings is a plain file, or a link to one, and small;
 - an unknown key is an error that names the file and the known keys;
 - `enabled` in the administrator's file is a floor: nobody disables what it lists, and nothing is allowed
-  while any of that can't be used (`demanded`).
+  while any of that can't be used (`demanded`);
+- `approvals` in the administrator's file replaces that of every other, whole; where it lists services, there
+  are no others (`services_fixed`);
+- a secret is named by its file, never written here.
 """
 
 from __future__ import annotations
@@ -42,13 +45,15 @@ from licet.units import duration
 STATE_NAME = ".licet"
 """The name of a state directory that lies beside a policy."""
 
-STANDARD = ("audit", "controlled_process", "monty", "policies", "secrets")
+STANDARD = ("approvals", "audit", "controlled_process", "monty", "policies", "secrets")
 """The plugins that are enabled unless settings say otherwise."""
 
 MANAGED_FILE = administrators_directory() / "config.toml"
 
 _MOST_BYTES = 1 << 20
 _KEY = re.compile(r"[^\s+]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+=*", re.ASCII)
+_ISSUER = re.compile(r"[!-~]{1,200}", re.ASCII)
+_LOOPBACK = re.compile(r"http://(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?(/.*)?", re.ASCII)
 _URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?", re.ASCII)
 
 
@@ -72,6 +77,26 @@ def _absolute(path: Path) -> Path:
     if not path.is_absolute() or "\0" in str(path):
         raise ValueError(f"`{bounded(str(path), 200)}` is no absolute path")
     return path
+
+
+def _guarded(url: str) -> str:
+    if not url.startswith("https://") and not _LOOPBACK.fullmatch(url):
+        raise ValueError("`http://` is only for this machine itself; to any other it has to be `https://`")
+    return url
+
+
+def _issuer(name: str) -> str:
+    if not _ISSUER.fullmatch(name):
+        raise ValueError(
+            f"`{bounded(name, 200)}` names no issuer: 1 to 200 visible ASCII characters without spaces"
+        )
+    return name
+
+
+def _patience(value: object) -> float:
+    """A duration, which may be none at all."""
+    is_none = not isinstance(value, bool) and isinstance(value, (int, float)) and value == 0
+    return 0.0 if is_none or value in ("0", "0s") else duration(value)
 
 
 _Url = Annotated[str, AfterValidator(_web)]
@@ -105,13 +130,60 @@ class Anchors(_Strict):
     every: Annotated[float | None, BeforeValidator(duration), Field(ge=1)] = None
 
 
+class Issuer(_Strict):
+    """Somebody who signs answers to approvals: the claim `iss` of his tokens, and his public key.
+
+    `key` is the absolute path of a PEM file, or the base64 text inside one. `groups` are those that he may
+    say a person is in (None: any); others that he names are not counted. The same issuer may be there
+    again with another key.
+    """
+
+    issuer: Annotated[str, AfterValidator(_issuer)]
+    key: Annotated[str, Field(min_length=1, max_length=4096)]
+    groups: tuple[str, ...] | None = None
+
+
+class Webhook(_Strict):
+    """A server that is told of approvals, and says what people answered.
+
+    `secret_file` holds what requests to it are signed with. A run waits `deadline` seconds for answers, and
+    not at all for 0; then the approval is left pending. `retries` is how often a delivery is tried again.
+    """
+
+    url: Annotated[str, AfterValidator(_web), AfterValidator(_guarded)]
+    secret_file: _Absolute
+    deadline: Annotated[float, BeforeValidator(_patience)] = 300.0
+    retries: Annotated[int, Field(ge=0, le=20, strict=True)] = 5
+
+
+class Approvals(_Strict):
+    """Who is asked, and whose signature under an answer counts.
+
+    `services` are names of services in the order in which they are told of; None leaves it to the program
+    that runs, which asks at its terminal if it has one. `issuers` sign what comes by the webhook, and by
+    `licet approvals approve --token`.
+    """
+
+    services: tuple[str, ...] | None = None
+    issuers: tuple[Issuer, ...] = ()
+    webhook: Webhook | None = None
+
+    @field_validator("services")
+    @classmethod
+    def _each_once(cls, services: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        twice = [name for name in services or () if (services or ()).count(name) > 1]
+        if twice:
+            raise ValueError(f"`{bounded(twice[0], 200)}` is there more than once")
+        return services
+
+
 class Settings(BaseModel):
     """What the host decides, as opposed to policy.
 
     `enabled` are the plugins to import; `home` is the state directory, None for `.licet` beside the policy,
     and absolute once it is here;
     `pass_environment` are the host variables that a policy may hand on, where `*` ends a prefix;
-    `anchors` are those who see checkpoints of the log outside this host.
+    `anchors` are those who see checkpoints of the log outside this host; `approvals` says who is asked.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -120,7 +192,9 @@ class Settings(BaseModel):
     home: Path | None = None
     pass_environment: tuple[str, ...] = ("LANG", "LC_*", "TZ")
     anchors: Anchors = Anchors()
+    approvals: Approvals = Approvals()
     _demanded: tuple[str, ...] = PrivateAttr(default=())
+    _services_fixed: bool = PrivateAttr(default=False)
 
     @field_validator("home")
     @classmethod
@@ -143,6 +217,17 @@ class Settings(BaseModel):
         """These settings, where an administrator enables `plugins`."""
         copy = self.model_copy()
         copy._demanded = tuple(plugins)
+        return copy
+
+    @property
+    def services_fixed(self) -> bool:
+        """Whether an administrator lists the approval services; then no others count, whoever brings them."""
+        return self._services_fixed
+
+    def fixing_services(self) -> Settings:
+        """These settings, where an administrator lists the approval services."""
+        copy = self.model_copy()
+        copy._services_fixed = True
         return copy
 
     def state_beside(self, directory: Path) -> Path:
@@ -208,7 +293,9 @@ def under_administrator(settings: Settings, *, managed: Path = MANAGED_FILE) -> 
     floor = administrator.pop("enabled", [])
     settings = _validated({**dict(settings), **administrator}, str(managed))
     missing = tuple(name for name in floor if name not in settings.enabled)
-    return settings.model_copy(update={"enabled": settings.enabled + missing}).demanding(floor)
+    settings = settings.model_copy(update={"enabled": settings.enabled + missing}).demanding(floor)
+    lists_services = "services" in administrator.get("approvals", {})
+    return settings.fixing_services() if lists_services else settings
 
 
 def _file(path: Path) -> dict[str, Any]:

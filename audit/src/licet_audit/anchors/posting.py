@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from licet_audit.anchors import NotAnchored
 
 if TYPE_CHECKING:
-    from licet_audit.web import Answer
+    from licet.web import Answer
 
 MOST_BYTES = 64 * 1024  # of an answer
 PATIENCE = 10.0  # seconds
@@ -21,7 +21,7 @@ def post(url: str, body: bytes, content_type: str) -> Answer:
         NotAnchored: there is no answer, it is too large or too slow, or the library for it is missing.
     """
     try:
-        from licet_audit.web import NoAnswer, Web
+        from licet.web import NoAnswer, Web
     except ImportError:
         raise NotAnchored(f"`urllib3` is not installed; {ADVICE}") from None
     web = Web(patience=PATIENCE, most=MOST_BYTES)

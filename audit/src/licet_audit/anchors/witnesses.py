@@ -21,8 +21,7 @@ from licet_audit.notes import COSIGNATURE, InvalidNote, Note, VerifierKey, base6
 
 if TYPE_CHECKING:
     from licet.settings import Witness
-
-    from licet_audit.web import Answer
+    from licet.web import Answer
 
 _ROUNDS = 4  # first question, how far it has seen, and two races with other processes of this host
 _SIZE = re.compile(rb"(0|[1-9][0-9]{0,18})\n?")

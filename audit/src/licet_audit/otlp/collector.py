@@ -5,7 +5,7 @@ Rules this module keeps:
 - delivered means that the collector answered 2xx in words of OTLP; a page of some proxy is no answer;
 - what the protocol calls retryable is tried again, with growing pauses or the ones that the collector asks
   for, until patience ends; what it calls final is final;
-- what `licet_audit.web` keeps: redirections are not followed, and answers are bounded.
+- what `licet.web` keeps: redirections are not followed, and answers are bounded.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from google.protobuf import json_format
 from google.protobuf.message import DecodeError, Message
 from licet.errors import ExportFailed
 from licet.output import bounded, escape
+from licet.web import Answer as Response
+from licet.web import NoAnswer, Web
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
-
-from licet_audit.web import Answer as Response
-from licet_audit.web import NoAnswer, Web
 
 _RETRYABLE = frozenset({429, 502, 503, 504})
 _TOO_LARGE = 413

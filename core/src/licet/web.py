@@ -5,7 +5,8 @@ Rules this module keeps:
 - an answer is bounded in bytes and in time; a redirection is not followed, since nobody named its target;
 - certificates are checked against those that the system trusts, or those in SSL_CERT_FILE; no proxy is taken
   from the environment;
-- a name and a password in an address are sent, and no error names them.
+- a name and a password in an address are sent, and no error names them;
+- it needs `urllib3`, so whoever asks imports this module when there is somebody to be asked.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from importlib.metadata import version
 from urllib.parse import unquote
 
 import urllib3
-from licet.output import bounded, escape
 from urllib3.exceptions import HTTPError, LocationValueError, NewConnectionError, SSLError, TimeoutError
+
+from licet.output import bounded, escape
 
 _SHOWN = 300  # characters of what a server says
 
@@ -75,12 +77,19 @@ class Web:
         Raises:
             NoAnswer: there is none, or it is too large or too slow.
         """
-        own = {"User-Agent": f"licet-audit/{version('licet-audit')}"}
+        return self._ask("POST", url, body, headers)
+
+    def get(self, url: str, headers: Mapping[str, str]) -> Answer:
+        """Ask for what is at an address, as `post` does."""
+        return self._ask("GET", url, None, headers)
+
+    def _ask(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+        own = {"User-Agent": f"licet/{version('licet')}"}
         try:
             if (auth := urllib3.util.parse_url(url).auth) is not None:
                 own |= urllib3.make_headers(basic_auth=unquote(auth))
             response = self._pool.request(
-                "POST",
+                method,
                 url,
                 body=body,
                 headers=own | dict(headers),

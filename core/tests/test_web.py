@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from licet_audit.web import NoAnswer, Web
+from licet.web import NoAnswer, Web
 
 
 class Echo(BaseHTTPRequestHandler):
