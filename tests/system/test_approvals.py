@@ -110,10 +110,13 @@ def test_whoever_is_there_is_asked_and_it_runs(policy: Callable[[str], str]) -> 
         (request,) = seen
         assert request.document["code"] == "6 * 7"
         assert request.run_id == result.run_id
-    events = [r.body["event"] for r in log.records if r.kind == "approval"]
+    records = list(log.records())
+    events = [record.body["event"] for record in records if record.kind == "approval"]
     assert events == ["asked", "waiting", "answered", "granted", "consuming", "consumed", "executed"]
     kinds = [r.kind for r in log.records if r.run_id == result.run_id]
-    assert kinds.index("execution") > max(n for n, r in enumerate(log.records) if r.body.get("event") == "consumed")
+    assert kinds.index("execution") > max(
+        n for n, r in enumerate(log.records) if r.body.get("event") == "consumed"
+    )
 
 
 @pytest.mark.parametrize("answer", [None, "yes", 1, True, "ALLOW ", object()])
@@ -201,8 +204,8 @@ def test_a_call_is_approved_while_its_run_is_there(policy: Callable[[str], str])
         result = runtime.run_sync("[refund('A', amount=n) for n in (1, 2)]", tools=shop.tools)
     assert result.value == ["refunded 1", "refunded 2"]
     assert [one.document["call"]["arguments"] for one in asked] == [
-        {"args": ["A"], "kwargs": {"amount": 1}},
-        {"args": ["A"], "kwargs": {"amount": 2}},
+        {"args": ['"A"'], "kwargs": {"amount": "1"}},
+        {"args": ['"A"'], "kwargs": {"amount": "2"}},
     ]
     assert len({one.digest for one in asked}) == 2
     assert [call.outcome for call in result.tool_calls] == ["returned", "returned"]

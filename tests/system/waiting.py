@@ -21,7 +21,6 @@ from typing import Any
 
 from licet import Runtime, rerun, suspending
 from licet.backend import Backend, GuestError, Outcome, Reply, Termination, ToolCall
-from licet.waiting import WaitingCall
 from licet.digests import HostDigest
 from licet.executing import execute
 from licet.host import RunHost
@@ -32,6 +31,7 @@ from licet.prepare import Prepared, plan_of, prepare
 from licet.record import MemoryLog
 from licet.request import ExecutionRequest
 from licet.trail import Trail
+from licet.waiting import WaitingCall
 
 POLICY = """\
 licet: 1
@@ -169,7 +169,9 @@ class Desk:
         log = MemoryLog()
         with Trail(log, plan.run_id, best_effort=False, gaps=Gaps(None)) as trail:
             past = reopened.state if reopened is not None else None
-            host = Instant(plan, prepared, trail, self.digest, None, seen, obstacle=lambda demands: None, past=past)
+            host = Instant(
+                plan, prepared, trail, self.digest, None, seen, obstacle=lambda demands: None, past=past
+            )
             host.waiting_for, host.refusing = waits, refusing
             if reopened is not None:
                 denied = reopened.call.sequence in refusing

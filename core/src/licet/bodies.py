@@ -259,7 +259,6 @@ def _candidate(candidate: Candidate) -> Plain:
     )
 
 
-@lru_cache(maxsize=8)
 def authorization(
     state: Literal["not_needed", "granted", "denied"], reason: str, approval: StoredApproval | None = None
 ) -> Plain:

@@ -124,7 +124,7 @@ class Pipeline:
         permit = await self._desk.ask(
             partial(showing.of_run, prepared, trail.run_id, asked=clocks.now(), digest=self._digest),
             trail,
-            frozen=freezing.freeze(job.asked),
+            frozen=freezing.freeze(job.asked, prepared.request.workdir),
             keeps=partial(keeping.of_shown, prepared),
             wait=job.wait,
         )
@@ -201,7 +201,7 @@ class Pipeline:
         return await self._desk.ask(
             draft,
             run.trail,
-            frozen=freezing.freeze(run.job.asked),
+            frozen=freezing.freeze(run.job.asked, run.prepared.request.workdir),
             sealed=sealed,
             keeps=partial(keeping.of_shown, run.prepared),
             wait=run.job.wait,

@@ -145,17 +145,16 @@ class Plugins:
             for answer in _anchored(implementation, checkpoint, self._settings)
         )
 
-    def approval_services(
-        self, state: StateDirectory, own: Sequence[ApprovalService] = ()
-    ) -> tuple[ApprovalService, ...]:
+    def approval_services(self, own: Sequence[ApprovalService] = ()) -> tuple[ApprovalService, ...]:
         """Who is asked, in the order of the settings; `own` are those that the program brings by itself.
 
         Raises:
             InvalidSettings: settings name a service that is not there, is there twice, or can't be used.
         """
         before = len(self.problems)
-        given = {"settings": self._settings, "state": state}
-        results = self._each("licet_approval_service", tuple, let_through=(InvalidSettings,), **given)
+        results = self._each(
+            "licet_approval_service", tuple, let_through=(InvalidSettings,), settings=self._settings
+        )
         offered = [service for result in results for service in result]
         return chosen(self._settings, own, offered, problems=self.problems[before:])
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 from licet import conclude, paths, telemetry, toolkits
 from licet import state as states
 from licet.approvals import freezing
-from licet.approvals.callback import Approve, as_service
+from licet.approvals.callback import Callback, as_service
 from licet.approvals.desk import Desk
 from licet.approvals.services import ApprovalService
 from licet.backend import Backend
@@ -32,8 +32,9 @@ from licet.contract import Control
 from licet.digests import Digest, HostDigest, no_digest
 from licet.errors import ApprovalsUnavailable, AuditUnavailable, NoApproval, UsageError
 from licet.evidence import Attestor
+from licet.jobs import Job
 from licet.logbook import Gaps, Logbook
-from licet.pipeline import Job, Pipeline
+from licet.pipeline import Pipeline
 from licet.plugins import Plugins
 from licet.policy import MANAGED, LivePolicy, PolicySource, PolicyStack
 from licet.portal import Portal
@@ -74,7 +75,7 @@ class Runtime:
         settings: Settings | None = None,
         log: AuditLog | None = None,
         backends: Sequence[Backend] | None = None,
-        approvals: Sequence[ApprovalService | Approve] | None = None,
+        approvals: Sequence[ApprovalService | Callback] = (),
         managed: Path = MANAGED,
         progress: Progress = lambda result: None,
     ) -> None:
@@ -110,7 +111,10 @@ class Runtime:
         self._running = Running()
         self._portal = Portal()
         self._repeats = Repeats()
-        self._desk = Desk(self._approval_services(approvals), partial(states.open_state, self.state_path))
+        self._desk = Desk(
+            self.plugins.approval_services(tuple(map(as_service, approvals))),
+            partial(states.open_state, self.state_path),
+        )
         self._pipeline = Pipeline(
             self._by_name,
             self.plugins,
@@ -382,13 +386,6 @@ class Runtime:
     def _trail(self, log: AuditLog, stack: PolicyStack, *, run_id: str | None = None, **how: Any) -> Trail:
         run_id = run_id or new_run_id()
         return Trail(log, run_id, best_effort=stack.audit_mode == "best_effort", gaps=self._gaps, **how)
-
-    def _approval_services(
-        self, given: Sequence[ApprovalService | Approve] | None
-    ) -> tuple[ApprovalService, ...]:
-        if given is None or self.settings.approvals_are_managed:
-            return self.plugins.approval_services()
-        return tuple(map(as_service, given))
 
     def _open_log(self) -> AuditLog:
         return self.plugins.audit_log(states.open_state(self.state_path))

@@ -62,13 +62,19 @@ class Clerk:
             NoApproval, AuditUnavailable, ApprovalsUnavailable: nothing was taken.
         """
         before = await asyncio.to_thread(self.store.get, approval)
-        objection = counting.objection(before.request, before.given, answer)
-        is_self = counting.is_self(before.request, answer.person)
-        trail.step("approval", telling.answered(before.request, answer, is_self=is_self, objection=objection))
+        at = now()
+        objection = counting.objection(before.request, before.given, answer, at)
+        is_self = counting.is_requester(before.request, answer.person)
+        trail.step(
+            "approval",
+            telling.answered(
+                before.request, answer, is_self=is_self, objection=str(objection) if objection else None
+            ),
+        )
         await trail.commit()
         if objection is not None:
-            raise AnswerRefused(objection, advice=counting.WHO)
-        after = await asyncio.to_thread(self.store.answer, before.request.id, answer, now())
+            raise AnswerRefused(objection.why, advice=objection.advice)
+        after = await asyncio.to_thread(self.store.answer, before.request.id, answer, at)
         if after.state != before.state:
             trail.step("approval", became(after, answer.person))
             await trail.commit()
@@ -103,7 +109,9 @@ class Clerk:
         trail.step("approval", telling.consuming(approval, request, use))
         await trail.commit()
         seq = trail.last.seq if trail.last is not None else -1
-        spent = await asyncio.to_thread(self.store.consume, approval.request.id, seq, now())
+        spent = await asyncio.to_thread(
+            self.store.consume, approval.request.id, seq, now(), run_id=trail.run_id
+        )
         trail.step("approval", telling.consumed(spent.request.id, use, seq))
         await trail.commit()
         return spent

@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from licet.approvals import asking
 from licet.approvals.clerk import Clerk, became
@@ -33,8 +33,13 @@ from licet.ulid import new_run_id
 
 _SHORTEST, _LONGEST, _GROWTH = 0.05, 1.0, 1.5  # seconds between two looks at the store
 
-Draft = Callable[[str, StoredApproval | None], ApprovalRequest]
-"""Makes what is asked, of the id of the approval and the last approved one to compare with."""
+
+class Draft(Protocol):
+    """Makes what is asked."""
+
+    def __call__(self, *, approval_id: str, previous: StoredApproval | None) -> ApprovalRequest:
+        """What is asked by the approval of this id, compared with the last one that was approved."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +68,8 @@ class Permit:
             advice = f"`licet approvals show {approval}`, and once it is given `licet run --resume {run}`"
             return cls("pending", reason, stored.request, stored, advice)
         word = "was used before" if stored.state == "consumed" else f"is {stored.state}"
-        return cls(
-            "denied",
-            f"the approval {approval} {word}" + (f": {stored.reason}" if stored.reason else ""),
-            stored,
-        )
+        said = f": {stored.reason}" if stored.reason else ""
+        return cls("denied", f"the approval {approval} {word}{said}", stored.request, stored)
 
 
 class Desk:
@@ -107,9 +109,9 @@ class Desk:
         """
         clerk = await self._at_work()
         approval = new_run_id()
-        request = draft(approval, None)
+        request = draft(approval_id=approval, previous=None)
         if (previous := await asyncio.to_thread(clerk.store.previous, request)) is not None:
-            request = draft(approval, previous)
+            request = draft(approval_id=approval, previous=previous)
         if (reaching := await asyncio.to_thread(clerk.store.reaching, request, now())) is not None:
             return Permit("granted", f"the approval {reaching.request.id} reaches this", request, reaching)
         names = [service.name for service in self._services]
@@ -216,14 +218,15 @@ class Desk:
 
     async def _take_answers(self, clerk: Clerk, stored: StoredApproval, trail: Trail) -> bool:
         """Take what services answer until it is decided; False if they have no more to say before that."""
-        async for answer in asking.answers(self._services, stored.request):
-            try:
-                if (await clerk.take(stored.request.id, answer, trail)).state != "pending":
+        async with asking.answers(self._services, stored.request) as answers:
+            async for answer in answers:
+                try:
+                    if (await clerk.take(stored.request.id, answer, trail)).state != "pending":
+                        return True
+                except AnswerRefused:
+                    continue
+                except ApprovalClosed:
                     return True
-            except AnswerRefused:
-                continue
-            except ApprovalClosed:
-                return True
         return False
 
     async def _looked_at(self, clerk: Clerk, stored: StoredApproval, trail: Trail) -> StoredApproval:

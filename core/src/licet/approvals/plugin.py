@@ -13,21 +13,20 @@ from licet.approvals.services import ApprovalService
 from licet.errors import InvalidSettings
 from licet.hookspecs import hookimpl
 from licet.settings import Settings
-from licet.state import StateDirectory
 
 
 @hookimpl
-def licet_approval_service(settings: Settings, state: StateDirectory) -> Sequence[ApprovalService]:
+def licet_approval_service(settings: Settings) -> Sequence[ApprovalService]:
     """Those of `queue` and `webhook` that settings name."""
-    return tuple(_services(settings, state))
+    return tuple(_services(settings))
 
 
-def _services(settings: Settings, state: StateDirectory) -> Iterator[ApprovalService]:
+def _services(settings: Settings) -> Iterator[ApprovalService]:
     named = settings.approvals.services or ()
     if "queue" in named:
         from licet.approvals.queue import QueueService
 
-        yield QueueService(state)
+        yield QueueService()
     if "webhook" in named:
         try:
             import jwt  # noqa: F401 - looked for at once, not when the first answer is there

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from licet.approvals.forms import Answer, ApprovalRequest
-from licet.state import StateDirectory
 
 
 class QueueService:
-    """Lets approvals wait in the store of `state`, where `licet approvals approve` answers them.
+    """Lets approvals wait in the store, where `licet approvals approve` answers them.
 
     The desk keeps what is pending and looks there itself, so this service has nothing to tell.
     """
@@ -17,9 +16,6 @@ class QueueService:
     name = "queue"
     attended = False
     waits = True
-
-    def __init__(self, state: StateDirectory) -> None:
-        self.state = state
 
     async def ask(self, request: ApprovalRequest) -> AsyncIterator[Answer]:
         """End at once."""

@@ -24,7 +24,6 @@ from licet.approvals.deceptions import suspicions
 from licet.approvals.forms import ApprovalRequest, StoredApproval
 from licet.approvals.spelling import exact, key
 from licet.calling import signature_of
-from licet.calls import WaitingCall
 from licet.contract import Level
 from licet.decide import Decision, Verdict
 from licet.digests import Digest
@@ -36,6 +35,7 @@ from licet.prepare import Prepared
 from licet.request import Subject, Tool
 from licet.select import Chosen
 from licet.stubs import shown_signature
+from licet.waiting import WaitingCall
 
 _LAST_INSTANT = 253402300799.0  # the end of the year 9999, beyond which RFC 3339 has no dates
 

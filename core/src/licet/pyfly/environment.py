@@ -95,7 +95,7 @@ class MontyEnvironment:
             ExecutionError: an input, a function or its name can't be used.
         """
         bounds = lowest(self._limits, limits or ExecutionLimits())
-        given = {"inputs": inputs or {}, "tools": external_functions or {}, "limits": bounds}
+        given: dict[str, Any] = {"inputs": inputs or {}, "tools": external_functions or {}, "limits": bounds}
         return outcome_of(await self.runtime.run(code, intents=(), **given))
 
     async def aclose(self) -> None:
