@@ -1,4 +1,4 @@
-"""Approvals as runs meet them: asked, answered by whoever is there or comes later, used once, and recorded."""
+"""Approvals as runs meet them: asked, answered by whoever is there or comes later, used once, recorded."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ def test_whoever_is_there_is_asked_and_it_runs(policy: Callable[[str], str]) -> 
         (request,) = seen
         assert request.document["code"] == "6 * 7"
         assert request.run_id == result.run_id
-    records = list(log.records())
-    events = [record.body["event"] for record in records if record.kind == "approval"]
+    entries = [record.entry for record in log.records()]
+    events = [entry.body["event"] for entry in entries if entry.kind == "approval"]
     assert events == ["asked", "waiting", "answered", "granted", "consuming", "consumed", "executed"]
     kinds = [r.kind for r in log.records if r.run_id == result.run_id]
     assert kinds.index("execution") > max(

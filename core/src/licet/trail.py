@@ -93,10 +93,10 @@ class Trail:
         )
         self._noted.append(entry)
 
-    def aside(self, body: Mapping[str, Any]) -> None:
-        """Note what belongs to no run, as the log says it of itself; durable with the next commit."""
+    def aside(self, body: Mapping[str, Any], *, kind: Kind = "log", run_id: str = "") -> None:
+        """Note what belongs to another run, or to none, as what a log says of itself; durable as the rest is."""
         moment = show_instant(time.time_ns()), time.monotonic_ns()
-        self._aside.append(Entry("log", "", plain_body(body), *moment))
+        self._aside.append(Entry(kind, run_id, plain_body(body), *moment))
 
     async def end(self, kind: Kind, body: Mapping[str, Any]) -> None:
         """Record how something ended that was cancelled, if that can be; else the next start tells."""
@@ -111,9 +111,11 @@ class Trail:
             AuditUnavailable: it is not durable, and policy requires that it is.
         """
         noted, self._noted = self._noted, []
-        missing = self._gaps.missing
         aside, self._aside = self._aside, []
-        entries = [*([_gap(missing, noted[0])] if missing else ()), *aside, *noted]
+        if not (entries := [*aside, *noted]):
+            return
+        if missing := self._gaps.missing:
+            entries.insert(0, _gap(missing, entries[0]))
         began = time.perf_counter()
         try:
             records = await self._log.append(entries)
@@ -129,7 +131,7 @@ class Trail:
         if missing:
             self._gaps.recorded(missing)
         self.last = records[-1]
-        if self._live is not None:
+        if self._live is not None and noted:
             self._live.show(records[-len(noted) :], time.perf_counter() - began)
 
 

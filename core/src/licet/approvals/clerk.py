@@ -116,6 +116,19 @@ class Clerk:
         await trail.commit()
         return spent
 
+    async def tidy(self, trail: Trail) -> None:
+        """Record what happened while nobody looked: approvals expired, processes died that had begun to use one.
+
+        Raises:
+            AuditUnavailable, ApprovalsUnavailable: it is not recorded.
+        """
+        for one in await asyncio.to_thread(self.store.recover, now()):
+            body = telling.ended(one.request.id, one.used, "failed_to_start")
+            trail.aside(body, kind="approval", run_id=one.request.run_id)
+        for one in await asyncio.to_thread(self.store.expired, now()):
+            trail.aside(became(one), kind="approval", run_id=one.request.run_id)
+        await trail.commit()
+
     async def ended(self, approval: StoredApproval, ending: Ending, trail: Trail) -> None:
         """Say what came of the use that was spent; durable with the next commit of the trail.
 

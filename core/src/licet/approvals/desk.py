@@ -108,6 +108,7 @@ class Desk:
             AuditUnavailable, ApprovalsUnavailable: nobody was asked, or the answer is not known.
         """
         clerk = await self._at_work()
+        await clerk.tidy(trail)
         approval = new_run_id()
         request = draft(approval_id=approval, previous=None)
         if (previous := await asyncio.to_thread(clerk.store.previous, request)) is not None:
@@ -127,6 +128,7 @@ class Desk:
             AuditUnavailable, ApprovalsUnavailable: the answer is not known.
         """
         clerk = await self._at_work()
+        await clerk.tidy(trail)
         for answer in await asking.collected(self._services, stored.request):
             with contextlib.suppress(AnswerRefused, ApprovalClosed):
                 stored = await clerk.take(stored.request.id, answer, trail)
@@ -230,10 +232,8 @@ class Desk:
         return False
 
     async def _looked_at(self, clerk: Clerk, stored: StoredApproval, trail: Trail) -> StoredApproval:
-        """The approval as it is now; that its time is over is recorded by whoever sees it first."""
-        for one in await asyncio.to_thread(clerk.store.expired, now(), run_id=stored.request.run_id):
-            trail.step("approval", became(one))
-            await trail.commit()
+        """The approval as it is now."""
+        await clerk.tidy(trail)
         return await asyncio.to_thread(clerk.store.get, stored.request.id)
 
 

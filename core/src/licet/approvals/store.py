@@ -178,22 +178,15 @@ class ApprovalStore:
             steps.change(db, number, before, at, columns)
             return steps.now_is(db, number)
 
-    def expired(self, at: Moment, run_id: str | None = None) -> tuple[StoredApproval, ...]:
-        """Mark what expired by now, and return what this call marked: each to exactly one caller.
-
-        With `run_id`, only approvals of that run.
-        """
-
-        def has_expired(one: StoredApproval) -> bool:
-            return run_id in (None, one.request.run_id) and steps.as_of(at, one).state == "expired"
-
+    def expired(self, at: Moment) -> tuple[StoredApproval, ...]:
+        """Mark what expired by now, and return what this call marked: each to exactly one caller."""
         with self._file.reading() as db:  # most often nothing has, and then nobody is kept waiting
-            if not any(has_expired(one) for _, one in steps.all_open(db)):
+            if not any(steps.as_of(at, one).state == "expired" for _, one in steps.all_open(db)):
                 return ()
         with self._file.changing() as db:
             marked = []
             for number, before in steps.all_open(db):
-                if has_expired(before):
+                if steps.as_of(at, before).state == "expired":
                     steps.change(db, number, before, at, {"state": "expired"})
                     marked.append(steps.now_is(db, number))
             return tuple(marked)
