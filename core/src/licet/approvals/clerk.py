@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from licet.approvals import counting, telling
 from licet.approvals.clocks import now
-from licet.approvals.forms import Answer, ApprovalRequest, Ending, Person, State, StoredApproval
+from licet.approvals.forms import OPEN, Answer, ApprovalRequest, Ending, Person, State, StoredApproval
 from licet.approvals.store import ApprovalStore
 from licet.errors import AnswerRefused
 from licet.plain import Plain
@@ -64,15 +64,14 @@ class Clerk:
         before = await asyncio.to_thread(self.store.get, approval)
         at = now()
         objection = counting.objection(before.request, before.given, answer, at)
+        why = None if objection is None else objection.why
+        if before.state not in OPEN:
+            why = f"the approval is {before.state}"
         is_self = counting.is_requester(before.request, answer.person)
-        trail.step(
-            "approval",
-            telling.answered(
-                before.request, answer, is_self=is_self, objection=str(objection) if objection else None
-            ),
-        )
+        body = telling.answered(before.request, answer, is_self=is_self, objection=why)
+        trail.step("approval", body)
         await trail.commit()
-        if objection is not None:
+        if objection is not None and before.state in OPEN:
             raise AnswerRefused(objection.why, advice=objection.advice)
         after = await asyncio.to_thread(self.store.answer, before.request.id, answer, at)
         if after.state != before.state:
