@@ -72,6 +72,12 @@ def test_a_token_is_an_answer() -> None:
     )
 
 
+def test_a_name_may_be_of_any_script() -> None:
+    token = DESK.sign(REQUEST, sub="Zoë Ångström", groups=["財務"])
+    found = answer_of(token, REQUEST, KNOWN, later(REQUEST, 60)).person
+    assert (found.id, found.groups) == ("Zoë Ångström", ("財務",))
+
+
 def test_what_a_token_leaves_out_is_the_least() -> None:
     token = DESK.sign(REQUEST, answer="deny", groups=None, jti="j2", aud=["other", "licet"])
     found = answer_of(token, REQUEST, KNOWN, later(REQUEST, 60))
@@ -178,6 +184,11 @@ def test_an_issuer_speaks_only_of_his_groups() -> None:
         ({"shown": None}, "its claim `shown`: field required"),
         ({"sub": None}, "its claim `sub`: field required"),
         ({"sub": ""}, "its claim `sub`: string should have at least 1 character"),
+        ({"sub": "ann\u202e"}, "its claim `sub`: it holds characters that can't be seen"),
+        ({"sub": "ann\u200b"}, "its claim `sub`: it holds characters that can't be seen"),
+        ({"sub": "ann "}, "its claim `sub`: it holds characters that can't be seen"),
+        ({"sub": "\ud800"}, "its claim `sub`: "),
+        ({"groups": ["fin\x1bance"]}, "its claim `groups.0`: it holds characters that can't be seen"),
         ({"sub": 7}, "its claim `sub`: input should be a valid string"),
         ({"jti": None}, "its claim `jti`: field required"),
         ({"iat": None}, "its claim `iat`: field required"),

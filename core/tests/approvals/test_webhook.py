@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,11 @@ from hypothesis import strategies as st
 from issuing import SECRET, Signer, asked
 from licet.approvals import Answer, ApprovalRequest
 from licet.approvals.keys import secrets_in
-from licet.approvals.webhook.receiver import MOST_BYTES, message
-from licet.approvals.webhook.service import WebhookService
+from licet.approvals.webhook.receiver import MOST_BYTES, Receiver, TryAgain, message
+from licet.approvals.webhook.service import WebhookService, pauses
 from licet.approvals.webhook.signing import headers
 from licet.errors import AskingFailed, InvalidSettings
-from licet.settings import Settings
+from licet.settings import Settings, Webhook
 
 DESK = Signer()
 Reply = tuple[int, dict[str, str], bytes]
@@ -324,6 +325,29 @@ def test_a_delivery_is_tried_again_while_that_may_help(
     assert [one.person.id for one in ask(service(desk.url), request, most=1)] == ["ann"]
     assert len({seen.body for seen in desk.seen}) == 1
     assert [seen.headers["webhook-id"] for seen in desk.seen] == [request.id] * 4
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [("7", 7.0), (" 7 ", 7.0), ("0", 0.0), ("9" * 400, 60.0), ("-1", 0.0), ("soon", 0.0), ("1.5", 0.0)],
+)
+def test_a_server_may_ask_for_a_pause_that_is_not_too_long(
+    serve: Callable[..., Desk], secret_file: Path, said: str, seconds: float
+) -> None:
+    desk = serve(lambda seen: (503, {"retry-after": said}, b""))
+    receiver = Receiver(Webhook(url=desk.url, secret_file=secret_file))
+    with pytest.raises(TryAgain) as problem:
+        receiver.deliver(asked())
+    receiver.close()
+    assert problem.value.pause == seconds
+
+
+def test_pauses_grow_to_a_bound_and_are_never_those_of_all_others() -> None:
+    both = [list(islice(pauses(1.0), 8)) for _ in range(2)]
+    for found in both:
+        for most, pause in zip((1, 2, 4, 8, 15, 15, 15, 15), found, strict=True):
+            assert most / 2 <= pause <= most
+    assert both[0] != both[1]
 
 
 def test_a_server_that_stays_broken_is_told(

@@ -13,6 +13,7 @@ Rules this module keeps:
 - a token has one spelling: other base64 for the same bytes, or a claim that is there twice, is refused;
 - it answers one approval by one document, and is good until `exp` by whichever clock says more time has
   passed;
+- a name holds nothing that can't be seen, so that nobody passes for somebody else;
 - a group that its issuer may not speak of is left out, and a person is `human` only if the token says so.
 """
 
@@ -23,7 +24,7 @@ import json
 import re
 from typing import Annotated, Any, Literal, NoReturn, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from licet.approvals.clocks import Moment
 from licet.approvals.forms import Answer, ApprovalRequest, Person, Reviewer, Scope
@@ -42,7 +43,14 @@ _PART = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _HEADERS = frozenset({"alg", "typ", "kid"})
 _INSTALL = "install what tokens need: `pip install 'licet[webhook]'`"
 
-_Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=200)]
+
+def _readable(name: str) -> str:
+    if escape(name, newlines=False) != name or name.strip() != name:
+        raise ValueError("it holds characters that can't be seen")
+    return name
+
+
+_Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_readable)]
 _Instant: TypeAlias = Annotated[float, Field(ge=0, lt=2**53)]
 
 
@@ -182,7 +190,7 @@ def _claims(payload: dict[str, Any]) -> _Claims:
         claims = _Claims.model_validate(payload)
     except ValidationError as problem:
         first = problem.errors(include_url=False, include_input=False)[0]
-        name, message = ".".join(map(str, first["loc"])), first["msg"]
+        name, message = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
         _refuse(f"its claim `{_shown(name)}`: {message[:1].lower()}{message[1:]}")
     audience = [claims.aud] if isinstance(claims.aud, str) else claims.aud
     if AUDIENCE not in audience:

@@ -73,11 +73,11 @@ class WebhookService:
         for answer in self._answers(await self._delivered(request), request, taken):
             yield answer
         deadline = time.monotonic() + self._webhook.deadline
-        pauses = self._pauses()
-        while (pause := next(pauses)) < deadline - time.monotonic():
+        waits = pauses(self._pause)
+        while (pause := next(waits)) < deadline - time.monotonic():
             await asyncio.sleep(pause)
             for answer in self._answers(await self._asked_after(request), request, taken):
-                pauses = self._pauses()  # others may be at it
+                waits = pauses(self._pause)  # others may be at it
                 yield answer
 
     async def collect(self, request: ApprovalRequest) -> tuple[Answer, ...]:
@@ -90,7 +90,7 @@ class WebhookService:
         self._threads.close(_END_S)
 
     async def _delivered(self, request: ApprovalRequest) -> tuple[str, ...]:
-        pauses = self._pauses()
+        waits = pauses(self._pause)
         for left in range(self._webhook.retries, -1, -1):
             try:
                 return await self._away(lambda: self._receiver.deliver(request))
@@ -100,7 +100,7 @@ class WebhookService:
                         f"nobody could be asked by the webhook: {problem}",
                         advice="run the code again when the server of the webhook answers",
                     ) from None
-                await asyncio.sleep(max(next(pauses), problem.pause))
+                await asyncio.sleep(max(next(waits), problem.pause))
         raise AssertionError("there is a first try")
 
     async def _asked_after(self, request: ApprovalRequest) -> tuple[str, ...]:
@@ -135,8 +135,10 @@ class WebhookService:
         self._told.add((request.id, why))
         _log.warning("approval %s: %s", request.id, why)
 
-    def _pauses(self) -> Iterator[float]:
-        pause = self._pause
-        while True:
-            yield pause * random.uniform(0.5, 1.0)
-            pause = min(pause * 2, _LONGEST_PAUSE_S)
+
+def pauses(first: float) -> Iterator[float]:
+    """Seconds between tries: each is up to twice as long as the one before, and drawn from its upper half."""
+    most = first
+    while True:
+        yield most * random.uniform(0.5, 1.0)
+        most = min(most * 2, _LONGEST_PAUSE_S)
