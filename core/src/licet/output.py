@@ -52,6 +52,19 @@ def _spell(match: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+_SPACES = r"\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
+_UNSEEN = re.compile(f"[{_CONTROL}{_INVISIBLE}{_SPACES}\ud800-\udfff\t\n‹]")
+
+
+def reveal(text: str) -> str:
+    """Show text exactly, in one line, to somebody who decides by it.
+
+    Every character that `escape` would spell, every space but the plain one, tab and newline appear as
+    `‹U+202E›`, and so does `‹` itself: different texts are shown differently.
+    """
+    return _UNSEEN.sub(lambda match: f"‹U+{ord(match[0]):04X}›", text)
+
+
 def bounded(text: str, limit: int) -> str:
     """Shorten `text` to at most `limit` characters (at least 1), the last of which is then `…`."""
     if len(text) <= limit:
