@@ -10,6 +10,7 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -20,13 +21,15 @@ _COLOURS = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[78]")
 
 
 class Terminal:
-    """`licet` with these arguments, whose three streams are a terminal that controls it."""
+    """`licet` with these arguments (or `program`), whose three streams are a terminal that controls it."""
 
-    def __init__(self, *arguments: str, rows: int = 50, columns: int = 100) -> None:
+    def __init__(
+        self, *arguments: str, rows: int = 50, columns: int = 100, program: Sequence[str] = ()
+    ) -> None:
         self._ours, theirs = os.openpty()
         termios.tcsetwinsize(theirs, (rows, columns))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "licet", *arguments],
+            program or [sys.executable, "-m", "licet", *arguments],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

@@ -52,17 +52,23 @@ def _spell(match: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-_SPACES = r"\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
-_UNSEEN = re.compile(f"[{_CONTROL}{_INVISIBLE}{_SPACES}\ud800-\udfff\t\n‹]")
+_UNSEEN = re.compile(f"[{_INVISIBLE}‹]")
 
 
 def reveal(text: str) -> str:
     """Show text exactly, in one line, to somebody who decides by it.
 
-    Every character that `escape` would spell, every space but the plain one, tab and newline appear as
-    `‹U+202E›`, and so does `‹` itself: different texts are shown differently.
+    Every character that `escape` would spell, every other that nobody sees or knows, every space but the
+    plain one appear as `‹U+202E›`, and so does `‹` itself: different texts are shown differently.
     """
-    return _UNSEEN.sub(lambda match: f"‹U+{ord(match[0]):04X}›", text)
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(map(_revealed, text))
+
+
+def _revealed(character: str) -> str:
+    seen = character.isprintable() and _UNSEEN.match(character) is None
+    return character if seen else f"‹U+{ord(character):04X}›"
 
 
 def bounded(text: str, limit: int) -> str:

@@ -45,7 +45,7 @@ class Sheet:
         for label, text in rows:
             name = f"  {reveal(label):<{_LABEL}}"
             first, *others = _broken(reveal(text), self._width - len(name))
-            self.lines.append((click.style(name, dim=True) + first).rstrip())
+            self.lines.append(_dim(name) + first)
             self.lines += (" " * len(name) + _dim(_GOES_ON) + line for line in others)
 
     def numbered(self, lines: Sequence[str]) -> None:

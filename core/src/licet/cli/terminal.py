@@ -18,13 +18,17 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import click
 
 from licet.cli.nearby import near, nearby
 from licet.errors import LicetError
 from licet.output import bounded, escape
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 Tone = Literal["good", "bad", "warn"]
 _SIGNS: dict[Tone, tuple[str, str]] = {"good": ("✓", "green"), "bad": ("✗", "red"), "warn": ("!", "yellow")}
@@ -99,11 +103,29 @@ def put_table(
     lines, so that an id can be copied. `styles` are those of the rows on a terminal, in order.
     """
     from rich.console import Console
+
+    console = Console(width=None if sys.stdout.isatty() else 500, highlight=False, markup=False, emoji=False)
+    table = drawn_table(console, columns, rows, prose=prose, whole=whole, styles=styles)
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
+
+
+def drawn_table(
+    console: Console,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    prose: int = 0,
+    whole: int | None = None,
+    styles: Sequence[str] = (),
+) -> Table:
+    """A table as `put_table` writes it, for `console`, which is stdout."""
     from rich.table import Table
     from rich.text import Text
 
     on_terminal = sys.stdout.isatty()
-    console = Console(width=None if on_terminal else 500, highlight=False, markup=False, emoji=False)
     table = Table(box=None, pad_edge=False, header_style="bold" if on_terminal else "")
     columns = [_clean(column) for column in columns]
     cells = [[_clean(cell) for cell in row] for row in rows]
@@ -118,10 +140,7 @@ def put_table(
             table.add_column(Text(column), overflow="fold", no_wrap=number == whole)
     for row, style in zip_longest(cells, styles[: len(cells)]):
         table.add_row(*map(Text, row), style=style if on_terminal else None)
-    with console.capture() as captured:
-        console.print(table)
-    for line in captured.get().splitlines():
-        click.echo(line.rstrip())
+    return table
 
 
 def put_heading(text: str) -> None:

@@ -13,6 +13,9 @@ from licet.cli.approvals.office import with_place
 if TYPE_CHECKING:
     from licet.approvals.store import ApprovalStore
 
+COLUMNS = ("id", "state", "what", "requester", "since", "expires in", "needs")
+"""What a table of approvals tells."""
+
 _SHORT = 12  # characters of an id: its time, and some more
 _STATES = get_args(State)
 
@@ -38,7 +41,7 @@ def listing(
     Exit codes: 0 also where there is nothing · 2 usage · 8 the approvals can't be read
     """
     from licet.cli.approvals.office import looked_into
-    from licet.cli.terminal import put_json, say
+    from licet.cli.terminal import put_json, put_table, say
 
     with looked_into(policy, state) as office:
         found = _chosen(office.store, states, limit, everything=everything) if office else []
@@ -47,7 +50,7 @@ def listing(
         put_json([as_document(one) for one in found])
         return 0
     if found:
-        _put(found)
+        put_table(COLUMNS, table(found), prose=1, whole=0)
     elif not (states or everything):
         say("✓ nothing waits for an approval", err=False)
     if past and not (states or everything):
@@ -108,16 +111,16 @@ def _counts(store: ApprovalStore) -> dict[State, int]:
     return {state: count for state, count in store.counted().items() if state not in OPEN}
 
 
-def _put(found: Sequence[StoredApproval]) -> None:
+def table(found: Sequence[StoredApproval]) -> list[tuple[str, ...]]:
+    """The rows of a table of approvals, whose columns are `COLUMNS`."""
     import time
 
     from licet import units
     from licet.approvals.clocks import now
     from licet.cli import approving
-    from licet.cli.terminal import put_table
 
     at = now()
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, stored in zip(short_ids(found), found, strict=True):
         request = stored.request
         rest = approving.seconds_left(request, at) if stored.state in OPEN else 0
@@ -132,8 +135,7 @@ def _put(found: Sequence[StoredApproval]) -> None:
                 "; ".join(map(str, request.requirements)),
             )
         )
-    columns = ("id", "state", "what", "requester", "since", "expires in", "needs")
-    put_table(columns, rows, prose=1, whole=0)
+    return rows
 
 
 def _tool(stored: StoredApproval) -> str | None:
