@@ -52,6 +52,25 @@ def _spell(match: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+_UNSEEN = re.compile(f"[{_INVISIBLE}‹]")
+
+
+def reveal(text: str) -> str:
+    """Show text exactly, in one line, to somebody who decides by it.
+
+    Every character that `escape` would spell, every other that nobody sees or knows, every space but the
+    plain one appear as `‹U+202E›`, and so does `‹` itself: different texts are shown differently.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(map(_revealed, text))
+
+
+def _revealed(character: str) -> str:
+    seen = character.isprintable() and _UNSEEN.match(character) is None
+    return character if seen else f"‹U+{ord(character):04X}›"
+
+
 def bounded(text: str, limit: int) -> str:
     """Shorten `text` to at most `limit` characters (at least 1), the last of which is then `…`."""
     if len(text) <= limit:

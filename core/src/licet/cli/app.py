@@ -19,6 +19,7 @@ _COMMANDS = {
     "run": ("licet.cli.run", "run"),
     "explain": ("licet.cli.run", "explain"),
     "doctor": ("licet.cli.doctor", "doctor"),
+    "approvals": ("licet.cli.approvals", "approvals"),
     "policy": ("licet.cli.policy", "policy"),
     "backends": ("licet.cli.backends", "backends"),
 }

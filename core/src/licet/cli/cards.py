@@ -15,7 +15,7 @@ from pathlib import Path
 
 from licet import units
 from licet.backend import Termination
-from licet.cli import advising, because, places, refusals, scrubbed
+from licet.cli import advising, because, pending, places, refusals, scrubbed
 from licet.cli.nearby import near, nearby
 from licet.cli.terminal import Card, Tone
 from licet.contract import Evidence
@@ -50,17 +50,21 @@ _HEADINGS = {
 }
 
 
-def of_result(result: ExecutionResult, state: Path, disabled: Sequence[str] = ()) -> Card:
+def of_result(
+    result: ExecutionResult, state: Path, disabled: Sequence[str] = (), *, policy: str | None = None
+) -> Card:
     """The card of a finished run, whose log is in the state directory `state`.
 
-    `disabled` are plugins that are installed and not enabled.
+    `disabled` are plugins that are installed and not enabled; `policy` is the name that the run was given.
     """
     note = _note(result)
     refuted = _refuted(result.decision) if result.decision else ()
     body = _refusal(result, disabled) if _is_refusal(result) else _body(result)
     stale = _stale(result.decision) if result.decision else ()
     taken = scrubbed.rows(result.scrubbed)
-    rows = (*body, *taken, *refuted, *_rehearsed(result), *stale, *_trail(result), *_more(result, state))
+    asked = pending.rows(result, state, policy)
+    ends = (*_rehearsed(result), *stale, *_trail(result), *_more(result, state))
+    rows = (*body, *asked, *taken, *refuted, *ends)
     if result.success:
         return Card("good", "ran", f"{note} · {result.decision.policy}" if result.decision else note, rows)
     if result.termination is Termination.exited:
@@ -70,8 +74,9 @@ def of_result(result: ExecutionResult, state: Path, disabled: Sequence[str] = ()
     elif result.termination is Termination.policy_denied and result.backend is not None:
         heading = "denied while it ran"
     else:
-        heading = _HEADINGS.get(result.termination, result.termination.value)
-    return Card("bad", heading, note, rows)
+        heading = pending.heading(result) or _HEADINGS.get(result.termination, result.termination.value)
+    waits = result.termination is Termination.approval_pending
+    return Card("warn" if waits else "bad", heading, note, rows)
 
 
 def of_cancelled(state: Path) -> Card:

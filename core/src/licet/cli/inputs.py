@@ -159,6 +159,21 @@ def os_user() -> Subject:
     return Subject(type="user", id=name, asserted_by="os")
 
 
+def os_groups() -> tuple[str, ...]:
+    """The groups of this process, as the operating system names them; none where it has none."""
+    if sys.platform == "win32":
+        return ()
+    import grp
+
+    found = []
+    for number in sorted({os.getgid(), *os.getgroups()}):
+        try:
+            found.append(grp.getgrgid(number).gr_name)
+        except KeyError:
+            found.append(f"gid:{number}")
+    return tuple(found)
+
+
 def _json(name: str, source: str) -> Any:
     try:
         return parse_json(source)

@@ -43,6 +43,12 @@ class Steps:
             progress, task = self._shown
             progress.update(task, completed=self._done, description=self._text)
 
+    def pause(self) -> None:
+        """Let the line vanish, for whoever has something to say; the next step may show it again."""
+        if self._shown is not None:
+            self._shown[0].stop()
+            self._shown = None
+
     def _start(self) -> tuple[Progress, TaskID]:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -58,8 +64,7 @@ class Steps:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._shown is not None:
-            self._shown[0].stop()
+        self.pause()
 
 
 class AttackProgress(Steps):

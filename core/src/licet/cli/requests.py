@@ -43,7 +43,7 @@ KEYS = (
 )
 _REFUSED = {
     "subject": "a request file can't say for whom it is: that comes from the operating system",
-    "tools": "tools are functions of a program, which no file can pass",
+    "tools": "tools are functions, which no request can hold: give a file of them with `--tools`",
     "env": "the environment of a run comes from its policy",
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from licet.errors import UsageError
 
 if TYPE_CHECKING:
+    from licet.cli.progress import AttackProgress
     from licet.request import ExecutionRequest
     from licet.result import ExecutionResult
     from licet.runtime import Runtime
@@ -45,6 +46,9 @@ _OPTIONS = (
     click.option("--network", multiple=True, metavar="HOST:PORT", help="Declare a connection."),
     click.option("--shell", is_flag=True, help="Declare that the code starts other programs."),
     click.option("--timeout", metavar="DURATION", help="A lower limit than the policy's, such as 5s."),
+    click.option(
+        "--tools", metavar="FILE", help="A Python file of yours, whose `@licet.tool` functions code may call."
+    ),
     click.option("--json", "as_json", is_flag=True, help="Write one JSON document to stdout."),
 )
 
@@ -62,7 +66,23 @@ def _with_options(command: F) -> F:
     is_flag=True,
     help="Where policy says nothing of what the code wants, go on without opening it, and suggest lines.",
 )
-def run(policy: str, as_json: bool, learn: bool, **given: Any) -> int:
+@click.option(
+    "--wait",
+    metavar="DURATION",
+    help="How long to stay for an approval; without it, as long as somebody is asked who can answer now.",
+)
+@click.option("--resume", metavar="RUN", help="Go on with a run that waited for an approval.")
+@click.pass_context
+def run(
+    context: click.Context,
+    /,
+    policy: str,
+    as_json: bool,
+    learn: bool,
+    wait: str | None,
+    resume: str | None,
+    **given: Any,
+) -> int:
     """Run code under a policy.
 
     FILE is a Python file, or `-` for standard input; or give code with -c. A .json or .yaml file holds a
@@ -73,6 +93,9 @@ def run(policy: str, as_json: bool, learn: bool, **given: Any) -> int:
     With --learn, where the policy says `learn: true` and no bound objects, an intent that nobody allows does
     not stop the run: it stays closed, and the lines are suggested that would allow what the code wanted.
 
+    Where policy asks, the terminal is asked, or whom the settings name. A run that waits ends with exit code
+    4; once it is approved, --resume goes on with it, exactly as it was asked for.
+
     \b
     Exit codes: 0 success · 1 the code failed · 2 usage or invalid policy · 3 denied · 4 approval pending ·
     5 no backend · 6 a limit was hit · 7 audit unavailable · 8 backend or launch error · 130 cancelled
@@ -82,20 +105,33 @@ def run(policy: str, as_json: bool, learn: bool, **given: Any) -> int:
     from licet.cli.progress import AttackProgress
     from licet.cli.terminal import put, put_json, show_card, warn
     from licet.result import EXIT_CODES
-    from licet.runtime import Runtime
 
-    request = _request(**given)
-    if learn:
+    request = None
+    if resume is not None:
+        from licet.cli import resuming
+
+        resuming.refuse_more(context)
+    else:
+        request = _request(**given)
+    if learn and request is not None:
         from licet.cli.learning import Lesson
 
         request = request.model_copy(update={"learn": True})
+    stay = _duration("--wait", wait)
     progress = AttackProgress()
-    runtime = Runtime.from_policy(policy, progress=progress)
+    runtime = _runtime(policy, progress, stdin_is_taken=_takes_stdin(given))
     for problem in runtime.plugins.problems:
         warn(problem)
+
+    async def work() -> ExecutionResult:
+        if request is None:
+            assert resume is not None
+            return await resuming.resume(runtime, resume)
+        return await runtime.run(request, wait=stay)
+
     try:
         with progress:
-            result = _run(runtime, request)
+            result = _run(runtime, work)
     except KeyboardInterrupt:
         show_card(cards.of_cancelled(runtime.state_path))
         return EXIT_CODES[Termination.cancelled]
@@ -109,8 +145,10 @@ def run(policy: str, as_json: bool, learn: bool, **given: Any) -> int:
             put("\n")
         put(f"{result.value_repr}\n")
     put(result.stderr, err=True)
-    result = _with_repairs(result, runtime, request)
-    show_card(cards.of_result(result, runtime.state_path, runtime.plugins.disabled))
+    if request is not None:
+        result = _with_repairs(result, runtime, request)
+    named = policy if _is_stated(context, "policy") else None
+    show_card(cards.of_result(result, runtime.state_path, runtime.plugins.disabled, policy=named))
     if lesson is not None:
         lesson.show()
     return result.process_exit_code
@@ -150,8 +188,7 @@ def explain(
 
     file = given["file"]
     if given["code"] is None and recorded.is_run(file):
-        stated = context.get_parameter_source("policy") is not ParameterSource.DEFAULT
-        named = policy if stated else None
+        named = policy if _is_stated(context, "policy") else None
         if types:
             raise UsageError("`--types` looks at code, and this is a run", advice="give the file of its code")
         return recorded.explain_run(file, named, state, as_json=as_json, everything=everything)
@@ -181,9 +218,15 @@ def _request(
     network: tuple[str, ...],
     shell: bool,
     timeout: str | None,
+    tools: str | None,
 ) -> ExecutionRequest:
+    """The request that a command line makes, with the tools of a file.
+
+    Raises:
+        UsageError: something in it can't be understood, read or imported.
+    """
     from licet.cli import inputs as reading
-    from licet.cli import requests
+    from licet.cli import requests, tool_files
 
     if file is not None and code is None and requests.is_request(file):
         others = {
@@ -202,8 +245,8 @@ def _request(
                 f"`{file}` is a request and says everything itself; `--{stated[0]}` can't be added",
                 advice="write it into the file",
             )
-        return requests.read_request(file)
-    return reading.request(
+        return tool_files.given(requests.read_request(file), tools)
+    request = reading.request(
         reading.read_code(file, code),
         inputs=reading.read_inputs(inputs),
         stdin=reading.read_stdin(stdin, file),
@@ -211,6 +254,34 @@ def _request(
         declared=reading.intents(read, write, network, shell),
         timeout=timeout,
     )
+    return tool_files.given(request, tools)
+
+
+def _is_stated(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is not ParameterSource.DEFAULT
+
+
+def _duration(option: str, text: str | None) -> float | None:
+    from licet import units
+
+    try:
+        return units.duration(text) if text is not None else None
+    except ValueError as problem:
+        raise UsageError(f"`{option}`: {problem}") from None
+
+
+def _takes_stdin(given: Mapping[str, Any]) -> bool:
+    """Whether standard input is the code, or something that it gets."""
+    inputs = (text.partition("=")[2] for text in given["inputs"])
+    return "-" in (given["file"], given["stdin"]) or "@-" in inputs
+
+
+def _runtime(policy: str, progress: AttackProgress, *, stdin_is_taken: bool) -> Runtime:
+    from licet.cli import asking, places
+    from licet.runtime import Runtime
+
+    own = asking.services(places.found(policy)[1], stdin_is_taken=stdin_is_taken, before=progress.pause)
+    return Runtime.from_policy(policy, approvals=own, progress=progress)
 
 
 def _with_repairs(result: ExecutionResult, runtime: Runtime, request: ExecutionRequest) -> ExecutionResult:
@@ -226,8 +297,8 @@ def _with_repairs(result: ExecutionResult, runtime: Runtime, request: ExecutionR
     return replace(result, decision=replace(decision, repair=found.repair))
 
 
-def _run(runtime: Runtime, request: ExecutionRequest) -> ExecutionResult:
-    """Run; what was cancelled is recorded before this raises.
+def _run(runtime: Runtime, work: Callable[[], Awaitable[ExecutionResult]]) -> ExecutionResult:
+    """Do the work of a run; what was cancelled is recorded before this raises.
 
     Raises:
         KeyboardInterrupt: it was cancelled, by whatever signal.
@@ -239,7 +310,7 @@ def _run(runtime: Runtime, request: ExecutionRequest) -> ExecutionResult:
         assert task is not None
         with signals.cancelling(task):
             async with runtime:
-                return await runtime.run(request)
+                return await work()
 
     try:
         return asyncio.run(main())

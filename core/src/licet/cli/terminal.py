@@ -18,13 +18,17 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import click
 
 from licet.cli.nearby import near, nearby
 from licet.errors import LicetError
 from licet.output import bounded, escape
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 Tone = Literal["good", "bad", "warn"]
 _SIGNS: dict[Tone, tuple[str, str]] = {"good": ("✓", "green"), "bad": ("✗", "red"), "warn": ("!", "yellow")}
@@ -46,14 +50,9 @@ class Card:
 
 def show_card(card: Card, *, err: bool = True) -> None:
     """Write a card to stderr, or to stdout where it is the answer that was asked for."""
-    sign, colour = _SIGNS[card.tone]
-    heading = _clean(nearby(card.heading))
-    head = click.style(f"{sign} {heading}", fg=colour, bold=True)
-    note = click.style(_clean(card.note), dim=True) if card.note else ""
-    gap = " " * max(2, 33 - len(heading) - 2) if note else ""
-    say(head + gap + note, err=err)
+    say(signed(card.tone, _clean(nearby(card.heading)), _clean(card.note)), err=err)
     width = max(_LABEL_WIDTH, *(len(label) + 2 for label, _ in card.rows), 0)
-    left = _columns(sys.stderr if err else sys.stdout) - width - 2
+    left = columns(sys.stderr if err else sys.stdout) - width - 2
     for label, text in card.rows:
         name = click.style(f"{_clean(label):<{width}}", dim=True)
         first, *others = _folded(_clean(nearby(text)), left)
@@ -62,9 +61,16 @@ def show_card(card: Card, *, err: bool = True) -> None:
             say(f"  {' ' * width}{line}", err=err)
 
 
+def signed(tone: Tone, heading: str, note: str = "") -> str:
+    """The first line of a card, in colour; neither part is escaped here."""
+    sign, tint = _SIGNS[tone]
+    head = click.style(f"{sign} {heading}", fg=tint, bold=True)
+    return f"{head}{' ' * max(2, 33 - len(heading) - 2)}{click.style(note, dim=True)}" if note else head
+
+
 def say(text: str, *, err: bool = True) -> None:
     """Write one line, to stderr unless it is the answer, with colours only where they are welcome."""
-    click.echo(text, err=err, color=_colour())
+    click.echo(text, err=err, color=colour())
 
 
 def warn(text: str) -> None:
@@ -97,11 +103,29 @@ def put_table(
     lines, so that an id can be copied. `styles` are those of the rows on a terminal, in order.
     """
     from rich.console import Console
+
+    console = Console(width=None if sys.stdout.isatty() else 500, highlight=False, markup=False, emoji=False)
+    table = drawn_table(console, columns, rows, prose=prose, whole=whole, styles=styles)
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
+
+
+def drawn_table(
+    console: Console,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    prose: int = 0,
+    whole: int | None = None,
+    styles: Sequence[str] = (),
+) -> Table:
+    """A table as `put_table` writes it, for `console`, which is stdout."""
     from rich.table import Table
     from rich.text import Text
 
     on_terminal = sys.stdout.isatty()
-    console = Console(width=None if on_terminal else 500, highlight=False, markup=False, emoji=False)
     table = Table(box=None, pad_edge=False, header_style="bold" if on_terminal else "")
     columns = [_clean(column) for column in columns]
     cells = [[_clean(cell) for cell in row] for row in rows]
@@ -116,20 +140,17 @@ def put_table(
             table.add_column(Text(column), overflow="fold", no_wrap=number == whole)
     for row, style in zip_longest(cells, styles[: len(cells)]):
         table.add_row(*map(Text, row), style=style if on_terminal else None)
-    with console.capture() as captured:
-        console.print(table)
-    for line in captured.get().splitlines():
-        click.echo(line.rstrip())
+    return table
 
 
 def put_heading(text: str) -> None:
     """Write one line to stdout above what it is about."""
-    click.secho(_clean(text), bold=True, color=_colour())
+    click.secho(_clean(text), bold=True, color=colour())
 
 
 def put_blocks(blocks: Iterable[tuple[str, Iterable[str]]]) -> None:
     """Write headings to stdout, each with its lines indented below; folded to the width of a terminal."""
-    width = _columns(sys.stdout)
+    width = columns(sys.stdout)
     for heading, lines in blocks:
         put_heading(heading)
         for line in lines:
@@ -150,7 +171,7 @@ def fail(problem: LicetError, *, as_json: bool) -> int:
     return problem.exit_code
 
 
-def _columns(stream: TextIO) -> int:
+def columns(stream: TextIO) -> int:
     """How wide a terminal is; whatever is no terminal takes any line."""
     if not stream.isatty():
         return sys.maxsize
@@ -170,6 +191,6 @@ def _clean(text: str) -> str:
     return escape(text, newlines=False)
 
 
-def _colour() -> bool | None:
-    """None lets click look at the stream."""
+def colour() -> bool | None:
+    """What click is to do about colours: None lets click look at the stream."""
     return False if "NO_COLOR" in os.environ else None
