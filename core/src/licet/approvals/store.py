@@ -300,16 +300,16 @@ class ApprovalStore:
         """
         at = rows.text(astuple(clocks.now()))
         with self._file.changing() as db:
-            found = db.execute("SELECT number, given FROM approval WHERE run_id = ?", (run_id,)).fetchall()
-            for number, given in found:
+            ids = db.execute("SELECT id FROM approval WHERE run_id = ?", (run_id,)).fetchall()
+            for number, before in [steps.found(db, id) for (id,) in ids]:
                 db.execute("DELETE FROM content WHERE approval = ?", (number,))
                 db.execute(
                     "UPDATE approval SET outline = '{}', reason = '\"\"', given = ? WHERE number = ?",
-                    (rows.without_reasons(rows.given_of(given)), number),
+                    (rows.without_reasons(before.given), number),
                 )
                 for state in OPEN:
                     columns = {"state": "withdrawn", "reason": rows.text("its content was erased")}
                     rows.update(db, number, state, {**columns, "changed": at})
-        if found:
+        if ids:
             self._file.fold()
-        return len(found)
+        return len(ids)
