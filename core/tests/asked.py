@@ -42,3 +42,25 @@ def request(id: str = "A1", *requirements: Approval, **fields: Any) -> ApprovalR
 def answer(to: ApprovalRequest, who: str = "ann", *groups: str, approve: bool = True, **said: Any) -> Answer:
     person = Person(who, groups, reviewer=said.pop("reviewer", "human"), tenant=said.pop("tenant", None))
     return Answer(**{"person": person, "approve": approve, "shown": to.shown, "service": "test", **said})
+
+
+class Watch:
+    """The clocks of a host: what they say, and how somebody sets them."""
+
+    def __init__(self) -> None:
+        self.at = T0
+
+    def go(self, seconds: float) -> Moment:
+        """Let time pass."""
+        self.at = later(seconds, self.at)
+        return self.at
+
+    def set_wall(self, seconds: float) -> Moment:
+        """Set the wall clock forth or back."""
+        self.at = Moment(self.at.wall + seconds, self.at.running, self.at.boot)
+        return self.at
+
+    def restart(self) -> Moment:
+        """Start the system anew."""
+        self.at = Moment(self.at.wall, 1.0, f"{self.at.boot}+")
+        return self.at

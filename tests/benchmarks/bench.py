@@ -275,6 +275,16 @@ def audit_verify() -> None:
         compare_verifying(show, compare, 100_000)
 
 
+def approving() -> None:
+    """Asking and consuming an approval durably, against one synced write; lists of 100,000 past ones."""
+    from approving import compare_spending, measure_list
+
+    with own_state() as folder:
+        compare_spending(folder, show, 200)
+    with own_state() as folder:
+        measure_list(folder)
+
+
 def tool_call() -> None:
     """A tool call with its decision and records, log in memory, against a bare call of Monty's."""
     from calling import compare_calls
@@ -294,6 +304,7 @@ BENCHMARKS = {
         policy,
         screen,
         tool_call,
+        approving,
         audit_append,
         audit_prove,
         audit_query,

@@ -80,7 +80,9 @@ def test_another_session_is_covered_by_a_shape_alone() -> None:
 
 
 @given(st.dictionaries(st.sampled_from([*FIELDS, "arg:x"]), st.sampled_from(["c", "o", "a", "z"])), st.data())
-def test_nothing_covers_what_differs_beyond_what_may_vary(fields: dict[str, str], data: st.DataObject) -> None:
+def test_nothing_covers_what_differs_beyond_what_may_vary(
+    fields: dict[str, str], data: st.DataObject
+) -> None:
     vary = data.draw(st.sets(st.sampled_from(sorted(FIELDS))))
     same = fields.keys() == FIELDS.keys() and all(
         fields[name] == digest or name in vary for name, digest in FIELDS.items()

@@ -24,7 +24,9 @@ def refund(order: str) -> None:
 
 texts = st.text(max_size=20)
 names = st.dictionaries(texts, texts, max_size=2)
-properties = st.dictionaries(texts, st.one_of(texts, st.integers(), st.booleans(), st.floats(allow_nan=False)))
+properties = st.dictionaries(
+    texts, st.one_of(texts, st.integers(), st.booleans(), st.floats(allow_nan=False))
+)
 whole = st.builds(
     lambda request, rest: request.model_copy(update=rest),
     strategies.requests(),

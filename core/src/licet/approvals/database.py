@@ -34,6 +34,7 @@ PATIENCE = 10.0
 """Seconds that another process may hold the file."""
 
 LOCK = "approvals.lock"
+_SMALLEST = 512  # bytes of a page
 _BESIDE = ("-wal", "-shm", "-journal")
 _ERRNO = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
@@ -162,6 +163,8 @@ class Database:
             found = os.fstat(descriptor)
         finally:
             os.close(descriptor)
+        if 0 < found.st_size < _SMALLEST:  # SQLite would begin anew
+            raise _damaged(self.path, f"it has {found.st_size} bytes")
         if missing:
             sync_directory(self.path.parent)
         for beside in _BESIDE:

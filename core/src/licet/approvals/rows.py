@@ -29,6 +29,7 @@ COLUMNS = (
     "outline, asked, expires, given, scope, vary, uses, reaches, used, ending, reason, ended_by, seq, changed"
 )
 _NAMES = COLUMNS.split(", ")
+_JSON = ("fields", "outline", "asked", "given", "vary", "reason", "ended_by", "changed")
 
 
 def of_request(request: ApprovalRequest) -> dict[str, Any]:
@@ -71,32 +72,35 @@ def stored(row: Sequence[Any], document: str | None = None) -> StoredApproval:
     """
     said = dict(zip(_NAMES, row, strict=True))
     try:
+        # in one go, since lists are long
+        fields, left, asked, given, vary, reason, ended_by, changed = json.loads(
+            f"[{','.join(said[name] or 'null' for name in _JSON)}]"
+        )
         request = ApprovalRequest(
             id=said["id"],
             run_id=said["run_id"],
             kind=said["kind"],
             digest=said["digest"],
             shown=said["shown"],
-            document=_mapping(said["outline"] if document is None else document),
-            fields=_mapping(said["fields"]),
+            document=_mapping(left if document is None else json.loads(document)),
+            fields=_mapping(fields),
             policy_digest=said["policy_digest"],
             requirements=_requirements(said["requirements"]),
             requester=_subject(said["requester"]),
-            asked=_moment(json.loads(said["asked"])),
+            asked=Moment(*asked),
             expires=said["expires"],
         )
-        ended_by = said["ended_by"]
         return StoredApproval(
             request=request,
             state=said["state"],
-            given=given_of(said["given"]),
-            reach=Reach(said["scope"], frozenset(json.loads(said["vary"])), said["uses"], said["reaches"]),
+            given=tuple(_given(one) for one in given),
+            reach=Reach(said["scope"], frozenset(vary), said["uses"], said["reaches"]),
             used=said["used"],
             ending=said["ending"],
-            reason=json.loads(said["reason"]),
+            reason=reason,
             seq=said["seq"],
-            changed=_moment(json.loads(said["changed"])),
-            ended_by=None if ended_by is None else _person(json.loads(ended_by)),
+            changed=Moment(*changed),
+            ended_by=None if ended_by is None else _person(ended_by),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
         raise Damaged(f"the approval in row {said['number']} can't be read") from problem
@@ -105,13 +109,6 @@ def stored(row: Sequence[Any], document: str | None = None) -> StoredApproval:
 def text_of_given(given: Iterable[Given]) -> str:
     """The column that holds all answers, in the order in which they were taken."""
     return text([{**asdict(one.answer), "at": astuple(one.at)} for one in given])
-
-
-def given_of(column: str) -> tuple[Given, ...]:
-    """The answers that `text_of_given` wrote."""
-    if column == "[]":
-        return ()
-    return tuple(_given(said) for said in json.loads(column))
 
 
 def outline(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,7 +140,7 @@ def text(value: object) -> str:
 
 
 def without_reasons(given: Iterable[Given]) -> str:
-    """All answers without what people wrote beside them."""
+    """The column that holds all answers, without what people wrote beside them."""
     return text_of_given(replace(one, answer=replace(one.answer, reason="")) for one in given)
 
 
@@ -158,7 +155,7 @@ def update(db: sqlite3.Connection, number: int, state: str, columns: Mapping[str
 
 
 def _given(said: dict[str, Any]) -> Given:
-    at, person = _moment(said.pop("at")), _person(said.pop("person"))
+    at, person = Moment(*said.pop("at")), _person(said.pop("person"))
     return Given(Answer(**{**said, "person": person, "vary": tuple(said["vary"])}), at)
 
 
@@ -166,15 +163,10 @@ def _person(said: dict[str, Any]) -> Person:
     return Person(**{**said, "groups": tuple(said["groups"])})
 
 
-def _moment(said: Sequence[Any]) -> Moment:
-    return Moment(*said)
-
-
-def _mapping(column: str) -> dict[str, Any]:
-    found = json.loads(column)
-    if not isinstance(found, dict):
+def _mapping(said: Any) -> dict[str, Any]:
+    if not isinstance(said, dict):
         raise ValueError("no mapping")
-    return found
+    return said
 
 
 @functools.lru_cache(maxsize=256)

@@ -218,28 +218,30 @@ class ApprovalStore:
             return replace(steps.now_is(db, number), sealed=sealed)
 
     def ended(self, approval: str, ending: Ending, at: Moment, *, seq: int | None = None) -> None:
-        """Note what came of the use that this store began last, or of that with the record `seq`.
+        """Note what came of the use that this store began last, or of the one with the record `seq`.
 
-        What is not needed any more is dropped. Nothing is noted of a use that has ended, but for what is
-        known of an own one.
+        What is not needed any more is dropped. What this store says of its own use is what holds, also where
+        others took it for dead.
 
         Raises:
             NoApproval: there is none of this id.
-            ApprovalClosed: no such use began.
+            ApprovalClosed: no such use began, or it has ended and is another store's.
         """
         with self._file.changing() as db:
             number, before = steps.found(db, approval)
-            found = db.execute(
-                "SELECT number FROM use WHERE approval = ? AND (ending IS NULL OR holder = ?) "
-                "AND (? IS NULL OR seq = ?) ORDER BY holder = ? DESC, ending IS NULL DESC, number DESC",
-                (number, self._presence.name, seq, seq, self._presence.name),
+            own = self._presence.name
+            use = db.execute(
+                "SELECT number FROM use WHERE approval = :number AND (:seq IS NULL OR seq = :seq) "
+                "AND (holder = :own OR (:seq IS NOT NULL AND ending IS NULL)) "
+                "ORDER BY holder = :own DESC, ending IS NULL DESC, number DESC",
+                {"number": number, "seq": seq, "own": own},
             ).fetchone()
-            if found is None:
+            if use is None:
                 raise ApprovalClosed(
-                    f"no use of the approval `{before.request.id}` has begun that has not ended",
+                    f"no use of the approval `{before.request.id}` has begun here that has not ended",
                     advice="`licet audit show` tells what came of each",
                 )
-            steps.end_use(db, number, found[0], ending, at)
+            steps.end_use(db, number, use[0], ending, at)
 
     def recover(self, at: Moment) -> tuple[StoredApproval, ...]:
         """End the uses whose process died as `failed_to_start`; the approvals that this call ended one of.
@@ -298,16 +300,16 @@ class ApprovalStore:
         """
         at = rows.text(astuple(clocks.now()))
         with self._file.changing() as db:
-            found = db.execute("SELECT number, given FROM approval WHERE run_id = ?", (run_id,)).fetchall()
-            for number, given in found:
+            ids = db.execute("SELECT id FROM approval WHERE run_id = ?", (run_id,)).fetchall()
+            for number, before in [steps.found(db, id) for (id,) in ids]:
                 db.execute("DELETE FROM content WHERE approval = ?", (number,))
                 db.execute(
                     "UPDATE approval SET outline = '{}', reason = '\"\"', given = ? WHERE number = ?",
-                    (rows.without_reasons(rows.given_of(given)), number),
+                    (rows.without_reasons(before.given), number),
                 )
                 for state in OPEN:
                     columns = {"state": "withdrawn", "reason": rows.text("its content was erased")}
                     rows.update(db, number, state, {**columns, "changed": at})
-        if found:
+        if ids:
             self._file.fold()
-        return len(found)
+        return len(ids)
