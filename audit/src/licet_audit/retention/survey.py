@@ -96,7 +96,7 @@ class Survey:
             run = Run(run_id, seq, seq, time, time, content["writer"]["instance"], known)
             self.runs[run_id] = run
         run.last_seq, run.went_on = seq, max(run.went_on, time)
-        if content["kind"] != "approval" or content["body"].get("event") not in _BY_OTHERS:
+        if content["kind"] != "approval" or str(content["body"].get("event")) not in _BY_OTHERS:
             run.instance = content["writer"]["instance"]
         if content["kind"] == "request":
             _describe(run, content["body"])
