@@ -64,6 +64,8 @@ def _erased(body: Body) -> str:
     parts = [f"{_count(pieces, 'piece')} of content of {_named(list(runs))}"] if named else []
     if orphans := texts(body.get("orphans")):
         parts.append(f"{_count(len(orphans), 'piece')} of content that no record names")
+    if approvals := texts(body.get("approvals")):
+        parts.append(f"what was stored of the approvals of {_named(approvals)}")
     if altered := texts(body.get("altered")):
         parts.append(f"{len(altered)} of them no longer what was committed to")
     return "; ".join((*parts, _why(body)))

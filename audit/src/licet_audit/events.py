@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from licet.record_schema.parts import Part
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 
 class LogOpened(Part):
@@ -118,6 +118,8 @@ class ContentErased(Part):
     commitments: list[Committed]
     orphans: list[str]
     """Commitments to content that no record names: a writer died before it wrote one."""
+    approvals: list[str] = Field(default_factory=list)
+    """Runs: all that was stored of approvals that they asked for went, too."""
     altered: list[str]
     """Those of all these whose content was no longer what was committed to."""
 

@@ -4,7 +4,7 @@ Rules this module keeps:
 
 - a mark, `removal.begun`, is there from before the record until all that the record names is gone: whoever
   removes next, or joins the log as a writer, finishes it; a mark without a record means nothing;
-- what goes is read from the record alone;
+- what goes is read from the record alone; what is stored of approvals goes by the store's own hand;
 - segments are removed oldest first, so that what is left has no hole.
 """
 
@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from licet.errors import reason_of
+from licet.errors import ApprovalsUnavailable, reason_of
 from licet.files import read_plain, sync_directory
 from licet.locks import lock_file
 from licet.state import StateDirectory
@@ -41,23 +41,38 @@ def finish_if_left(state: StateDirectory) -> None:
         with lock_file(state.path / LOCK, 0.0) as held:
             if held:  # else who removes is alive
                 finish(state)
-    except OSError as problem:
-        _log.warning("an erasure that is recorded could not be finished: %s", reason_of(problem))
+    except (OSError, ApprovalsUnavailable) as problem:
+        why = reason_of(problem) if isinstance(problem, OSError) else problem.message
+        _log.warning("an erasure that is recorded could not be finished: %s", why)
 
 
 def remove(state: StateDirectory, body: Mapping[str, Any]) -> None:
     """Remove what the body of an `erased` or `pruned` record names; what is gone already is no error.
 
     Raises:
-        OSError: not all of it is known to be gone.
+        OSError, ApprovalsUnavailable: not all of it is known to be gone.
     """
     if body.get("event") == "erased":
         contents.delete(state, commitments_of(body))
+        _forget(state, [one for one in body.get("approvals") or () if isinstance(one, str)])
     elif body.get("event") == "pruned":
         for first in sorted(int(segment["first"]) for segment in body["segments"]):
             if first < body["begins"]:
                 segments.segment_path(state, first).unlink(missing_ok=True)
         sync_directory(segments.log_directory(state))
+
+
+def _forget(state: StateDirectory, runs: Sequence[str]) -> None:
+    """Erase what is stored of the approvals of these runs."""
+    if not runs:
+        return
+    from licet.approvals.store import NAME, ApprovalStore  # writers have no use for it
+
+    if not (state.path / NAME).exists():
+        return
+    with ApprovalStore(state) as store:
+        for run_id in runs:
+            store.forget(run_id)
 
 
 def commitments_of(body: Mapping[str, Any]) -> list[str]:

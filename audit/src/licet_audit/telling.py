@@ -27,12 +27,13 @@ Tone = Literal["good", "bad", "warn", "plain", "faint"]
 _MOST = 2000  # characters of one line
 _MOST_CHANGES = 100  # files of one commit that are named
 _WIDEST = 40  # characters of a label
-_SAID_BY = {
+SAID_BY = {
     "caller": "the caller says so",
     "os": "the operating system says so",
     "token": "a token says so",
     "mcp": "an MCP client says so",
 }
+"""Who vouches for a person, by `asserted_by`."""
 _DECIDED: dict[str, tuple[str, Tone]] = {
     "allow": ("allowed", "good"),
     "ask": ("needs an approval", "warn"),
@@ -103,7 +104,7 @@ def _subject(subject: Mapping[str, Any]) -> str:
     properties = subject.get("properties")
     if isinstance(properties, dict):
         parts += [f"{name} {value}" for name, value in properties.items()]
-    return ", ".join((*parts, _SAID_BY.get(str(subject.get("asserted_by")), "nobody vouches for that")))
+    return ", ".join((*parts, SAID_BY.get(str(subject.get("asserted_by")), "nobody vouches for that")))
 
 
 def _code(body: Mapping[str, Any]) -> str:
@@ -229,7 +230,8 @@ def selection(body: Mapping[str, Any]) -> Iterator[Told]:
 def authorization(body: Mapping[str, Any]) -> Iterator[Told]:
     """Whether the run may go on, and who said so."""
     state = str(body.get("state"))
-    tone: Tone = "faint" if state == "not_needed" else "good" if state == "granted" else "bad"
+    tones: dict[str, Tone] = {"not_needed": "faint", "granted": "good", "pending": "warn"}
+    tone = tones.get(state, "bad")
     yield told("approval", f"{state.replace('_', ' ')}: {body.get('reason')}", tone)
     for name, value in body.items():
         if name not in ("state", "reason") and value not in (None, [], {}, ""):

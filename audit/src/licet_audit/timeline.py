@@ -19,7 +19,7 @@ from typing import Any
 from licet.record import Record
 from licet.workbench.history.recounting import recounted
 
-from licet_audit import controls, telling
+from licet_audit import controls, telling, telling_approvals
 from licet_audit.telling import Told, Tone, show_time
 
 __all__ = ["Row", "Tone", "rows", "show_time"]
@@ -87,9 +87,11 @@ class _Story:
                 yield from telling.selection(body)
             case "authorization", _:
                 yield from telling.authorization(body)
+            case "approval", _:
+                yield from telling_approvals.approval(body)
             case "execution", _:
                 yield from telling.execution(body)
-                if after is None:
+                if after is None and not self._waits():
                     yield Told(
                         "unfinished", "no result is recorded: it still runs, or its process died", "warn"
                     )
@@ -112,6 +114,10 @@ class _Story:
             case kind, _:
                 yield from telling.anything(kind, body)
         yield from telling.commitments(record.kept)
+
+    def _waits(self) -> bool:
+        """Whether the run waits for an approval."""
+        return waits(self._records)
 
     def _ran(self, number: int) -> str:
         began = next((one for one, end in self._outcomes.items() if end == number), None)
@@ -150,6 +156,15 @@ class _Story:
             yield telling.told("clock", f"{state} when the writer began", "faint")
         process = f"process {writer.get('pid')} of {writer.get('user') or '?'} on {writer.get('host')}"
         yield telling.told("written", f"by {process}, licet-audit {writer.get('version')}")
+
+
+def waits(records: Sequence[Record]) -> bool:
+    """Whether a run waits for an approval, as the last of its records says that tells."""
+    for record in reversed(records):
+        event = record.entry.body.get("event") if record.entry.kind == "approval" else None
+        if event in ("waiting", "resumed") or record.entry.kind == "result":
+            return event == "waiting"
+    return False
 
 
 def since(first: Record, last: Record) -> float | None:

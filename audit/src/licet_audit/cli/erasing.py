@@ -74,8 +74,8 @@ def erase(
         if not skip:
             erasure.require_whole()
         records: tuple[int, ...] = ()
-        if erasure.count or erasure.left:
-            what = _summary(erasure) if erasure.count else f"{_pieces(len(erasure.left))} that came back"
+        if erasure.count or erasure.approvals or erasure.left:
+            what = _what(erasure)
             asking.require_meant(f"Erase {what}?", yes=yes)
             records = _carry_out(where, erasure, why, found.size)
     _tell(erasure, records, as_json=as_json)
@@ -120,10 +120,22 @@ def _carry_out(state: StateDirectory, erasure: Erasure, reason: str, size: int) 
     return erasing.carry_out(state, erasure, reason, account(), size=size)
 
 
+def _what(erasure: Erasure) -> str:
+    """All that goes, for a question."""
+    parts = [_summary(erasure)] if erasure.count else []
+    parts += [_approvals(erasure)] if erasure.approvals else []
+    return " and ".join(parts) or f"{_pieces(len(erasure.left))} that came back"
+
+
+def _approvals(erasure: Erasure) -> str:
+    count = len(erasure.approvals)
+    return f"what is stored of the approvals of {count} run{'' if count == 1 else 's'}"
+
+
 def _summary(erasure: Erasure) -> str:
     from licet.units import show_size
 
-    runs = len(erasure.runs)
+    runs = len({one.run_id for one in erasure.named})
     whose = "that no record names" if erasure.orphans else f"of {runs} run{'' if runs == 1 else 's'}"
     return f"{_pieces(erasure.count)} ({show_size(erasure.size)}) {whose}"
 
@@ -140,12 +152,14 @@ def _tell(erasure: Erasure, records: tuple[int, ...] | None, *, as_json: bool) -
         return
     heading = (
         "nothing to erase"
-        if not (erasure.count or erasure.left)
+        if not (erasure.count or erasure.approvals or erasure.left)
         else "would erase"
         if records is None
         else "erased"
     )
     rows = [("content", _summary(erasure))] if erasure.count else []
+    if erasure.approvals:
+        rows.append(("approvals", _approvals(erasure)))
     rows += [("", text) for text in _first(erasure.runs)]
     if erasure.left:
         rows.append(("again", f"{_pieces(len(erasure.left))} that was erased before, and was there again"))
@@ -187,6 +201,7 @@ def _as_json(erasure: Erasure, records: tuple[int, ...] | None) -> dict[str, Any
         "contents": erasure.count,
         "bytes": erasure.size,
         "orphans": erasure.orphans,
+        "approvals": erasure.approvals,
         "altered": erasure.altered,
         "missing": erasure.missing,
         "left": erasure.left,

@@ -25,6 +25,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _AGO = re.compile(r"\d{1,9}(?:\.\d{1,3})?(?:s|m|min|h|d)", re.ASCII)
 _DECISIONS = ("allow", "ask", "deny", "probe")
+APPROVAL_STATES = ("pending", "granted", "denied", "expired", "withdrawn", "revoked", "consumed")
+"""What may have become of an approval, as far as records tell."""
 _SHOWN = 200  # characters of what was given
 _OPTIONS = (
     ("run", "ID", "Runs whose id begins so."),
@@ -33,13 +35,24 @@ _OPTIONS = (
     ("tenant", "ID", "The tenant of the subject."),
     ("backend", "NAME", "The backend that ran it."),
     ("rule", "ID", "A rule that applied, to the request or to a call."),
-    ("termination", "WORD", "How it ended, such as exited, timeout, policy_denied, unknown, unfinished."),
+    (
+        "termination",
+        "WORD",
+        "How it ended, such as exited, timeout, policy_denied, unknown, unfinished, waiting.",
+    ),
     ("host", "NAME", "A host that it asked for or connected to, without a port."),
     ("tool", "NAME", "A tool that it asked for or called."),
+    ("approval", "ID", "An approval that it asked for or used, by its whole id."),
+    ("approver", "ID", "A person whose answer to an approval of it counts."),
+    (
+        "approval-state",
+        "WORD",
+        "What became of its last approval: pending, granted, denied, expired, withdrawn, revoked, consumed.",
+    ),
     ("since", "TIME", "Begun then or later: a date, a time (UTC), or an age such as 2h or 7d."),
     ("until", "TIME", "Begun before then."),
 )
-NAMES = tuple(name for name, _, _ in _OPTIONS)
+NAMES = tuple(name.replace("-", "_") for name, _, _ in _OPTIONS)
 
 
 def filters(command: F) -> F:
@@ -60,8 +73,10 @@ def wanted(given: dict[str, str | None], now: datetime) -> Wanted:
     values = dict(given)
     for name, value in given.items():
         if value is not None and not _is_text(value):
-            raise UsageError(f"`--{name}` is no valid text", advice="give it in UTF-8")
+            option = name.replace("_", "-")
+            raise UsageError(f"`--{option}` is no valid text", advice="give it in UTF-8")
     _check("decision", values["decision"], _DECISIONS)
+    _check("approval-state", values["approval_state"], APPROVAL_STATES)
     if values["run"] is not None:
         values["run"] = values["run"].upper()
     for name in ("since", "until"):
@@ -89,10 +104,11 @@ def check_words(asked: Wanted, index: Index) -> None:
     """
     from licet.backend import Termination
 
-    from licet_audit.index.rows import UNFINISHED
+    from licet_audit.index.rows import UNFINISHED, WAITING
 
-    if asked.termination not in (None, UNFINISHED, *Termination):
-        _check("termination", asked.termination, [*Termination, UNFINISHED, *index.names("termination")])
+    own = (UNFINISHED, WAITING)
+    if asked.termination not in (None, *own, *Termination):
+        _check("termination", asked.termination, [*Termination, *own, *index.names("termination")])
 
 
 def unknown_names(asked: Wanted, index: Index) -> Iterable[str]:
@@ -101,7 +117,16 @@ def unknown_names(asked: Wanted, index: Index) -> Iterable[str]:
 
     from licet_audit.index import Wanted
 
-    fields: tuple[Field, ...] = ("subject", "tenant", "backend", "rule", "host", "tool")
+    fields: tuple[Field, ...] = (
+        "subject",
+        "tenant",
+        "backend",
+        "rule",
+        "host",
+        "tool",
+        "approval",
+        "approver",
+    )
     for field in fields:
         name = getattr(asked, field)
         if name is not None and not any(index.runs(Wanted(limit=1, **{field: name}))):

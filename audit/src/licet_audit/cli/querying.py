@@ -29,6 +29,7 @@ _MOST = 50  # lines of a table
 _GROUPS = (
     *("day", "hour", "effect", "termination", "backend"),
     *("subject", "tenant", "rule", "host", "tool", "denied"),
+    *("approver", "approval_state"),
 )
 _RECORD = ("seq", "time", "run_id", "kind", "phase", "leaf", "body")
 

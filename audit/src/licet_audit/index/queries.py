@@ -15,10 +15,34 @@ from typing import Any, Literal
 from licet_audit.index.schema import COLUMNS
 
 By = Literal[
-    "day", "hour", "effect", "termination", "backend", "subject", "tenant", "rule", "host", "tool", "denied"
+    "day",
+    "hour",
+    "effect",
+    "termination",
+    "backend",
+    "subject",
+    "tenant",
+    "rule",
+    "host",
+    "tool",
+    "denied",
+    "approver",
+    "approval_state",
 ]
 Field = Literal[
-    "decision", "subject", "tenant", "backend", "rule", "termination", "host", "tool", "isolation", "policy"
+    "decision",
+    "subject",
+    "tenant",
+    "backend",
+    "rule",
+    "termination",
+    "host",
+    "tool",
+    "isolation",
+    "policy",
+    "approval",
+    "approver",
+    "approval_state",
 ]
 
 
@@ -41,6 +65,9 @@ class Wanted:
     termination: str | None = None
     host: str | None = None
     tool: str | None = None
+    approval: str | None = None
+    approver: str | None = None
+    approval_state: str | None = None
     since: str | None = None
     until: str | None = None
     limit: int | None = None
@@ -56,10 +83,18 @@ COLUMN_OF: dict[Field, str] = {
     "decision": "effect",
     "backend": "backend",
     "termination": "termination",
+    "approval_state": "approval_state",
     "isolation": "isolation",
     "policy": "policy",
 }
-LIST_OF: dict[Field, str] = {"rule": "rules", "host": "hosts", "tool": "tools", "subject": "subjects"}
+LIST_OF: dict[Field, str] = {
+    "approval": "approvals",
+    "approver": "approvers",
+    "rule": "rules",
+    "host": "hosts",
+    "tool": "tools",
+    "subject": "subjects",
+}
 
 _GROUPS: dict[By, str] = {
     "day": "substr(run.time, 1, 10)",
@@ -73,8 +108,16 @@ _GROUPS: dict[By, str] = {
     "host": "it.name",
     "tool": "it.name",
     "denied": "it.name",
+    "approver": "it.name",
+    "approval_state": "run.approval_state",
 }
-_LISTED: dict[By, str] = {"rule": "rules", "host": "hosts", "tool": "tools", "denied": "denied"}
+_LISTED: dict[By, str] = {
+    "rule": "rules",
+    "host": "hosts",
+    "tool": "tools",
+    "denied": "denied",
+    "approver": "approvers",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ from licet.workbench.history.bodies import action_and_target, mappings, text
 
 UNFINISHED = "unfinished"
 """The end of a run that has no result yet."""
+WAITING = "waiting"
+"""The end of a run that waits for an approval."""
 PROBE = "probe"
 
 
@@ -29,10 +31,12 @@ class RunRow:
 
     `time` is that of its first record, RFC 3339 in UTC. `effect` is what was decided, or `probe` for attacks
     on a backend that belong to no run. `backend` and `isolation` are those that ran it, `termination` is
-    `unfinished` until there is a result, `duration` is seconds of wall time as the backend measured it.
-    `rules` are the rules that applied, to the request or to a call, `hosts` and `tools` those that were asked
-    for or used, `denied` the intents that were refused, before it ran or while it did. `place` orders runs:
-    that of the first record, counted from the beginning of the log as it is now.
+    `unfinished` or `waiting` until there is a result, `duration` is seconds of wall time as the backend
+    measured it. `rules` are the rules that applied, to the request or to a call, `hosts` and `tools` those
+    that were asked for or used, `denied` the intents that were refused, before it ran or while it did.
+    `approvals` are the ids of those that it asked for or used, `approval_state` is what became of the last of
+    them, `approvers` are the persons whose answers count. `place` orders runs: that of the first record,
+    counted from the beginning of the log as it is now.
     """
 
     run_id: str
@@ -54,11 +58,18 @@ class RunRow:
     hosts: tuple[str, ...]
     tools: tuple[str, ...]
     denied: tuple[str, ...]
+    approvals: tuple[str, ...]
+    approvers: tuple[str, ...]
+    approval_state: str | None
     place: int
 
 
 FIELDS = tuple(one.name for one in fields(RunRow))
-LISTS = ("rules", "hosts", "tools", "denied")
+LISTS = ("rules", "hosts", "tools", "denied", "approvals", "approvers")
+_STATES = {"asked": "pending", "executed": "consumed", "failed_to_start": "consumed"} | {
+    name: name for name in ("granted", "denied", "expired", "withdrawn", "revoked", "consumed")
+}
+"""The state of an approval after an event."""
 
 
 @dataclass(slots=True)
@@ -85,6 +96,9 @@ class Gathered:
     hosts: dict[str, None] = field(default_factory=dict)
     tools: dict[str, None] = field(default_factory=dict)
     denied: dict[str, None] = field(default_factory=dict)
+    approvals: dict[str, None] = field(default_factory=dict)
+    approvers: dict[str, None] = field(default_factory=dict)
+    approval_state: str | None = None
 
     @classmethod
     def of(cls, row: RunRow) -> Gathered:
@@ -116,6 +130,8 @@ class Gathered:
                 self._called(body)
             case "access":
                 self._accessed(body)
+            case "approval":
+                self._approved(body)
             case "result":
                 self.termination = text(body, "termination")
                 usage = body.get("usage")
@@ -152,6 +168,18 @@ class Gathered:
             self._wanted(action, target)
             if body.get("allowed") is not True:
                 self.denied[f"{action} {target}"] = None
+
+    def _approved(self, body: Mapping[str, Any]) -> None:
+        event, approval, person = text(body, "event"), text(body, "approval"), body.get("person")
+        if approval is not None:
+            self.approvals[approval] = None
+        if event in ("waiting", "resumed") and self.termination in (UNFINISHED, WAITING):
+            self.termination = WAITING if event == "waiting" else UNFINISHED
+        elif event == "answered" and body.get("counts") is True and isinstance(person, dict):
+            if (who := text(person, "id")) is not None:
+                self.approvers[who] = None
+        elif event in _STATES and approval == next(reversed(self.approvals), None):
+            self.approval_state = _STATES[event]
 
     def _wanted(self, action: str, target: str | None) -> None:
         if target is not None and action == "network":

@@ -10,7 +10,7 @@ import sqlite3
 
 from licet_audit.index.rows import FIELDS
 
-VERSION = 2  # of the tables and of what is gathered into them; another one means another file
+VERSION = 3  # of the tables and of what is gathered into them; another one means another file
 
 COLUMNS = ", ".join(FIELDS)
 
@@ -39,6 +39,7 @@ _INDEXES = (
     "run_by_effect ON run (effect)",
     "run_by_backend ON run (backend)",
     "run_by_termination ON run (termination)",
+    "run_by_approval_state ON run (approval_state)",
     "run_by_effect_and_backend ON run (effect, backend)",
     "run_by_effect_and_termination ON run (effect, termination)",
     "run_by_backend_and_termination ON run (backend, termination)",

@@ -66,6 +66,7 @@ TERMINATE = Activity(1007, "Process Activity", *_SYSTEM, 2, "Terminate")
 EXECUTE = Activity(1009, "Script Activity", *_SYSTEM, 1, "Execute")
 EXECUTED = Activity(1009, "Script Activity", *_SYSTEM, 99, "End")
 CALL = Activity(6003, "API Activity", 6, "Application Activity", 99, "Call")
+APPROVAL = Activity(6003, "API Activity", 6, "Application Activity", 99, "Approval")
 FOUND = Activity(2004, "Detection Finding", 2, "Findings", 1, "Create")
 
 
@@ -130,6 +131,12 @@ def actor(request: Mapping[str, Any]) -> Event:
     )
     session = known.get("session")
     return _some(app_name="licet", user=user, session={"uid": session} if isinstance(session, str) else None)
+
+
+def person(body: Mapping[str, Any]) -> Event:
+    """Who answered, from the body of an answer."""
+    human = body.get("reviewer") == "human"
+    return actor({"subject": {**body, "type": "user" if human else "unknown"}})
 
 
 def allowed() -> Event:

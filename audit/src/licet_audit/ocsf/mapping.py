@@ -5,6 +5,7 @@ Rules this module keeps:
 - code in an interpreter of another language is a script (1009), code in a process of its own is that process
   (1007); a run that was refused is a launch that was blocked, and has no end;
 - a call of a tool is one event, with the decision on it; one whose outcome nobody knows says so;
+- what a person answers is an event of that person, and what came of an approval is one of who asked;
 - a claim that an attack got through is a finding, and so is a log that is not what was written.
 """
 
@@ -27,6 +28,21 @@ from licet_audit.ocsf.events import Event, Severity, Status
 _LIMITS = frozenset(
     {"timeout", "cpu_limit", "memory_limit", "process_limit", "output_limit", "file_limit", "tool_limit"}
 )
+
+
+_MADE = frozenset({"returned", "raised", "withheld", "timed_out", "unknown"})
+"""Outcomes of calls that were made, which one that was asked about is once it is approved."""
+_TOLD: dict[str, tuple[str, Status]] = {
+    "asked": ("asks", Status.unknown),
+    "granted": ("granted", Status.success),
+    "denied": ("denied", Status.failure),
+    "expired": ("expired", Status.failure),
+    "withdrawn": ("withdrawn", Status.failure),
+    "revoked": ("revoked", Status.failure),
+    "consumed": ("spent", Status.success),
+    "answered": ("answered", Status.unknown),
+}
+"""Events of approvals that others care for, in words, and what they say of the approval."""
 
 
 @dataclass(slots=True)
@@ -53,7 +69,10 @@ class Mapper:
     def feed(self, record: Record) -> Iterator[Event]:
         """The events that this record makes."""
         entry = record.entry
-        run = self._runs.setdefault(entry.run_id, _Run()) if entry.run_id else _Run()
+        if entry.run_id and entry.kind != "approval":  # which may come once the run has ended
+            run = self._runs.setdefault(entry.run_id, _Run())
+        else:
+            run = self._runs.get(entry.run_id) or _Run()
         match entry.kind, entry.phase:
             case "request", _:
                 run.request = entry.body
@@ -67,6 +86,8 @@ class Mapper:
             case "tool_call", _:
                 before = run.calls.pop(str(entry.body.get("sequence")), record)
                 yield _called(before, record, run, entry.body.get("outcome"))
+            case "approval", _ if str(entry.body.get("event")) in _TOLD:
+                yield _approved(record, run)
             case "probe", "after":
                 yield from _refuted(record)
             case "result", _:
@@ -172,12 +193,13 @@ def _called(before: Record, record: Record, run: _Run, outcome: object) -> Event
     tool = text(body.get("tool"))
     ended = None if outcome in UNCERTAIN or not isinstance(outcome, str) else outcome
     status = {"returned": Status.success, None: Status.unknown}.get(ended, Status.failure)
-    disposition = e.allowed() if effect == "allow" else e.blocked()
+    made = effect == "allow" or (effect == "ask" and outcome in _MADE)
+    disposition = e.allowed() if made else e.blocked()
     return e.event(
         e.CALL,
         record,
         part="" if outcome is not None else "unknown",
-        severity=Severity.informational if effect == "allow" else Severity.medium,
+        severity=Severity.informational if made else Severity.medium,
         status=status,
         message=f"code calls the tool `{tool}`: {outcome or 'nobody knows how it ended'}",
         status_code=str(outcome or "unknown"),
@@ -188,6 +210,32 @@ def _called(before: Record, record: Record, run: _Run, outcome: object) -> Event
             "operation": tool,
             "service": {"name": "licet", "uid": before.entry.run_id},
             "request": {"uid": text(body.get("call_digest") or "")},
+        },
+        src_endpoint=e.endpoint(record),
+        **_policy(run),
+    )
+
+
+def _approved(record: Record, run: _Run) -> Event:
+    body = record.entry.body
+    said, status = _TOLD[str(body.get("event"))]
+    answer, person = body.get("answer"), body.get("person")
+    actor = e.person(person) if isinstance(person, Mapping) else e.actor(run.request)
+    decision = {"decision": text(answer or said), **_policy(run)}
+    return e.event(
+        e.APPROVAL,
+        record,
+        severity=Severity.informational if status is not Status.failure else Severity.medium,
+        status=status,
+        message=f"approval `{text(body.get('approval'))}` {said}{f': {answer}' if answer else ''}",
+        status_code=said,
+        status_detail=text(body.get("reason") or "") or None,
+        authorizations=[decision],
+        actor=actor,
+        api={
+            "operation": f"approval {body.get('event')}",
+            "service": {"name": "licet", "uid": record.entry.run_id},
+            "request": {"uid": text(body.get("approval") or "")},
         },
         src_endpoint=e.endpoint(record),
         **_policy(run),

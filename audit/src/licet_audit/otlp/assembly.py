@@ -4,29 +4,35 @@ Rules this module keeps:
 
 - the spans are those of `licet.telemetry.spans`, which also makes them live;
 - a run keeps the ids of its own span where it had one live; every other id comes from a leaf;
-- memory grows with the runs that are open, not with the log.
+- memory grows with the runs that are open and with what people are asked, not with the log; an export that
+  began after somebody was asked links to nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from licet.record import Record
 from licet.telemetry import ROOT
+from licet.telemetry import names as n
 from licet.telemetry.spans import Begin, End, RunSpans
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A span that has ended; ids are bytes, `parent_id` is empty for one at the top of its trace."""
+    """A span that has ended; ids are bytes, `parent_id` is empty for one at the top of its trace.
+
+    `link` is the trace and the span that it is linked to.
+    """
 
     trace_id: bytes
     span_id: bytes
     parent_id: bytes
     begin: Begin
     end: End
+    link: tuple[bytes, bytes] | None = None
 
 
 @dataclass(slots=True)
@@ -45,6 +51,7 @@ class Assembly:
 
     def __init__(self) -> None:
         self._runs: dict[str, _Run] = {}
+        self._asked: dict[str, tuple[bytes, bytes]] = {}
 
     @property
     def oldest(self) -> int | None:
@@ -62,9 +69,18 @@ class Assembly:
                 run.begun[step.key] = step
                 run.ids.setdefault(step.key, derived(b"span", step.leaf, step.key)[:8])
             elif step.key in run.begun:
-                yield _whole(run, record, run.begun.pop(step.key), step)
+                yield self._linked(_whole(run, record, run.begun.pop(step.key), step))
         if run_id and run.begun:
             self._runs[run_id] = run
+
+    def _linked(self, span: Span) -> Span:
+        """A span with its link; one that others will link to is remembered until one does."""
+        begin = span.begin
+        if begin.name == n.APPROVAL_REQUEST:
+            self._asked[begin.key] = span.trace_id, span.span_id
+        elif begin.link is not None:
+            return replace(span, link=self._asked.pop(begin.link, None))
+        return span
 
 
 def _begun(record: Record) -> _Run:

@@ -73,6 +73,7 @@ def severity(record: Record) -> str:
     if body.get("event") in _WORRYING:
         return "ERROR"
     denied = body.get("effect") == "deny" or body.get("allowed") is False
+    denied |= record.entry.kind == "approval" and body.get("event") in ("denied", "revoked")
     return "WARN" if denied or str(body.get("termination")).endswith("_denied") else "INFO"
 
 
@@ -112,6 +113,7 @@ def _span(span: Span) -> pb.Span:
         start_time_unix_nano=begin.ns,
         end_time_unix_nano=max(begin.ns, end.ns),
         attributes=_pairs(found),
+        links=[pb.Span.Link(trace_id=span.link[0], span_id=span.link[1])] if span.link else [],
         status=status,
     )
 

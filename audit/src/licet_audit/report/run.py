@@ -16,7 +16,8 @@ from licet.record import Record
 from licet.workbench.history import bodies
 
 from licet_audit import timeline
-from licet_audit.report import acting, deciding, protecting, words
+from licet_audit.index.rows import WAITING
+from licet_audit.report import acting, approving, deciding, protecting, words
 from licet_audit.report.acting import Fact
 from licet_audit.report.safe import Content, Part, part, worded
 
@@ -62,6 +63,7 @@ class RunCard:
     why: Part[str]
     deciding: deciding.Deciding | None
     authorization: tuple[Fact, ...]
+    approvals: tuple[approving.Approval, ...]
     protecting: protecting.Protecting
     calls: Part[acting.Call]
     accesses: Part[acting.Access]
@@ -94,6 +96,8 @@ def card(records: Sequence[Record], read: ReadContent | None = None) -> RunCard:
     attacks = next((one.entry.body for one in reversed(records) if "results" in one.entry.body), None)
     if is_probe and attacks is not None:
         ended = f"{attacks.get('leaked')} refuted"
+    if timeline.waits(records):
+        ended = WAITING
     subject = (request or {}).get("subject")
     return RunCard(
         run_id=records[0].entry.run_id,
@@ -109,6 +113,7 @@ def card(records: Sequence[Record], read: ReadContent | None = None) -> RunCard:
         why=part(_why(decision or {}, result or {}, records), _MOST_REASONS),
         deciding=None if decision is None else deciding.deciding(decision),
         authorization=tuple(_named(authorization, ("state", "reason"))),
+        approvals=approving.approvals(records, read),
         protecting=protecting.protecting(records),
         calls=acting.calls(records),
         accesses=acting.accesses(records),
@@ -163,13 +168,15 @@ def _why(decision: Mapping[str, Any], result: Mapping[str, Any], records: Sequen
         yield detail
     elif isinstance(error := result.get("error"), Mapping):
         yield f"the code raised {bodies.text(error, 'type') or '?'}"
-    if not result and any(one.entry.kind == "execution" for one in records):
+    if timeline.waits(records):
+        yield "it waits for an approval"
+    elif not result and any(one.entry.kind == "execution" for one in records):
         yield "it began, and no record says how it ended"
 
 
 def _contents(records: Sequence[Record], read: ReadContent | None) -> Iterator[KeptContent]:
     for record in records:
-        for name, commitment in record.kept.items():
+        for name, commitment in record.kept.items() if record.entry.kind != "approval" else ():
             if read is None:
                 yield KeptContent(str(name), str(commitment), None, "kept, not shown in this report")
                 continue

@@ -1,9 +1,10 @@
-"""How long approvals took: from the decision that asks to the answer, as the records of runs tell it.
+"""How long approvals took: from the asking to what came of it, as the records of runs tell it.
 
 Rules this module keeps:
 
-- a time is told only where both records were written by one process, by its monotonic clock;
-- a run that asks and has no answer is counted, never guessed.
+- a time is that of one monotonic clock where both records go by one, and else that of wall clocks;
+- a run that asks and has no answer is counted, never guessed; where nobody was asked, the answer is what
+  authorization said at once.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from licet.record import Record
+from licet.telemetry.spans import RESOLVED
 
 from licet_audit.report import charts
+from licet_audit.timeline import since
 
 _STEPS = (
     (1.0, "under a second"),
@@ -58,11 +61,20 @@ def waits(asking: Iterable[Sequence[Record]], total: int) -> Waits:
 
 
 def waited(records: Sequence[Record]) -> float | None:
-    """Seconds from the decision to its last answer; None if there is none, or clocks can't be compared."""
-    asked = next((one for one in records if one.entry.kind == "decision"), None)
-    answered = next((one for one in reversed(records) if one.entry.kind == "authorization"), None)
+    """Seconds from the asking of the first approval to its end; None if it has none."""
+    asked = next((one for one in records if _event(one) == "asked"), None)
+    if asked is not None:
+        name = asked.entry.body.get("approval")
+        mine = (one for one in records if one.entry.body.get("approval") == name)
+        answered = next((one for one in mine if _event(one) in RESOLVED), None)
+    else:
+        asked = next((one for one in records if one.entry.kind == "decision"), None)
+        answered = next((one for one in reversed(records) if one.entry.kind == "authorization"), None)
     if asked is None or answered is None:
         return None
-    if asked.writer.get("instance") != answered.writer.get("instance"):
-        return None
-    return max(answered.entry.mono_ns - asked.entry.mono_ns, 0) / 1e9
+    passed = since(asked, answered)
+    return None if passed is None else max(passed, 0.0)
+
+
+def _event(record: Record) -> str | None:
+    return str(record.entry.body.get("event")) if record.entry.kind == "approval" else None

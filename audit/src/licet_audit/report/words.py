@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from licet.backend import Termination
 
-from licet_audit.index.rows import UNFINISHED
+from licet_audit.index.rows import UNFINISHED, WAITING
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,10 @@ _TONES = {
 ENDS = {
     one.value: Label(one.value.replace("_", " "), f"t-{one.value.replace('_', '-')}", _TONES.get(one, "warn"))
     for one in Termination
-} | {UNFINISHED: Label("unfinished", "t-unfinished", "dark")}
+} | {
+    UNFINISHED: Label("unfinished", "t-unfinished", "dark"),
+    WAITING: Label("waits for an approval", "t-waiting", "warn"),
+}
 """By termination."""
 
 _NEEDS_A_LOOK = frozenset(
@@ -97,6 +100,7 @@ GLOSSARY = (
     ("intent", "One thing that code wants: run, read, write, network, shell or tool, with its target."),
     ("declared, inferred, granted", "Who says so: the caller, the screen that read the code, or the policy."),
     ("effect", "What the policy answers: allow, ask (a person must approve first), or deny."),
+    ("approval", "A person's yes to one thing that was shown: it is spent on just that, as often as agreed."),
     ("rule", "A condition in a policy that tightens it. One whose truth is unknown applies."),
     ("asked", "How far a control has to be enforced for this run, as its decision requires."),
     ("offered", "How far the contract of the backend claims to enforce it."),

@@ -24,7 +24,8 @@ class Run:
 
     `began` and `went_on` are the times of its first and its last record. `known` says whether it is known for
     whom it was: a log that begins late, or that lost records, may not have its request. `kept` has what its
-    records name, each with its number. `instance` is the writer of its last record.
+    records name, each with its number. `instance` is the writer of its last record, as far as those of the
+    run go. `asked` is the number of the last record by which it asked for an approval, -1 if it never did.
     """
 
     run_id: str
@@ -39,6 +40,7 @@ class Run:
     on_behalf_of: str | None = None
     tenant: str | None = None
     kept: list[tuple[int, Mapping[str, str]]] = field(default_factory=list)
+    asked: int = -1
 
     def left(self, erased: Container[str]) -> list[tuple[int, dict[str, str]]]:
         """What its records name and was not erased, with their numbers."""

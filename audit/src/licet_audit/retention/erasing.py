@@ -46,13 +46,14 @@ class Named:
 class Erasure:
     """What an erasure would do.
 
-    `size` counts bytes, salts included. `held` and `unfinished` are chosen and stay; `missing` is gone, and
-    no record says so; `altered` is there and is not what was committed to. `left` was erased before, as a
-    record says, and is there all the same.
+    `size` counts bytes, salts included. `approvals` are runs of whose approvals all that is stored goes.
+    `held` and `unfinished` are chosen and stay; `missing` is gone, and no record says so; `altered` is there
+    and is not what was committed to. `left` was erased before, as a record says, and is there all the same.
     """
 
     named: list[Named] = field(default_factory=list)
     orphans: list[str] = field(default_factory=list)
+    approvals: list[str] = field(default_factory=list)
     altered: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
@@ -63,7 +64,7 @@ class Erasure:
     @property
     def runs(self) -> list[str]:
         """The runs whose content goes."""
-        return sorted({one.run_id for one in self.named})
+        return sorted({*(one.run_id for one in self.named), *self.approvals})
 
     @property
     def count(self) -> int:
@@ -92,7 +93,7 @@ class Erasure:
         erasure = new_run_id()
         altered = set(self.altered)
         entries = []
-        for part, orphans in _parts(self.named, self.orphans):
+        for part, orphans, approvals in _parts(self.named, self.orphans, self.approvals):
             here = [one for named in part for one in named.kept.values()] + orphans
             entries.append(
                 log_entry(
@@ -102,6 +103,7 @@ class Erasure:
                     by=by,
                     commitments=[_spelled(one) for one in part],
                     orphans=orphans,
+                    approvals=approvals,
                     altered=[one for one in here if one in altered],
                 )
             )
@@ -116,7 +118,8 @@ def planned(state: StateDirectory, found: Survey, choice: Choice, hear: Hear = l
     """
     erasure = Erasure()
     for run in found.runs.values():
-        if not choice.covers(run) or not (left := run.left(found.erased)):
+        left, is_stored = run.left(found.erased), found.is_stored(run)
+        if not choice.covers(run) or not (left or is_stored):
             continue
         if (hold := found.holding(run)) is not None:
             erasure.held.append((run, hold))
@@ -124,6 +127,7 @@ def planned(state: StateDirectory, found: Survey, choice: Choice, hear: Hear = l
             erasure.unfinished.append(run)
         else:
             look_at(state, run.run_id, left, erasure, hear)
+            erasure.approvals += [run.run_id] if is_stored else []
     return erasure
 
 
@@ -201,14 +205,18 @@ def _spelled(named: Named) -> dict[str, Any]:
     return {"run_id": named.run_id, "seq": named.seq, "kept": named.kept}
 
 
-def _parts(named: list[Named], orphans: list[str]) -> Iterator[tuple[list[Named], list[str]]]:
+def _parts(
+    named: list[Named], orphans: list[str], approvals: list[str]
+) -> Iterator[tuple[list[Named], list[str], list[str]]]:
     part: list[Named] = []
     for one in named:
         part.append(one)
         if len(part) * 4 >= _IN_ONE:  # a record names four pieces of content at most
-            yield part, []
+            yield part, [], []
             part = []
     if part:
-        yield part, []
+        yield part, [], []
     for start in range(0, len(orphans), _IN_ONE):
-        yield [], orphans[start : start + _IN_ONE]
+        yield [], orphans[start : start + _IN_ONE], []
+    for start in range(0, len(approvals), _IN_ONE):
+        yield [], [], approvals[start : start + _IN_ONE]

@@ -5,7 +5,8 @@ Rules this module keeps:
 - segments go from the oldest on, and the first that has to stay ends it: its records are too young, no tile
   holds their leaves yet, a run in them is on hold or under way; the newest segment always stays;
 - a run that reaches beyond what goes loses its beginning; the record names it;
-- content that the records that go name goes with them, by records of its own;
+- content that the records that go name goes with them, by records of its own, and so does what is stored of
+  approvals that they asked for;
 - holds whose records go are written again, so that they stay in force.
 """
 
@@ -115,6 +116,8 @@ def _add_what_follows(state: StateDirectory, found: Survey, plan: Pruning) -> No
                 plan.cut.append(run.run_id)
             gone = [one for one in run.left(found.erased) if one[0] <= plan.last]
             look_at(state, run.run_id, gone, plan.erasure)
+            if found.is_stored(run) and run.asked <= plan.last:
+                plan.erasure.approvals.append(run.run_id)
     plan.again = [hold for hold in found.holds.values() if hold.seq <= plan.last]
 
 

@@ -15,7 +15,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from licet import files
-from licet.errors import AuditUnavailable
+from licet.errors import ApprovalsUnavailable, AuditUnavailable
 from licet.locks import lock_file
 from licet.record import Entry, Record
 from licet.state import StateDirectory, failures
@@ -97,7 +97,7 @@ def carry_out(state: StateDirectory, entries: Sequence[Entry], *, size: int) -> 
             for one in records:
                 removals.remove(state, one.entry.body)
             removals.unmark(state)
-    except AuditUnavailable as problem:
+    except (AuditUnavailable, ApprovalsUnavailable) as problem:
         raise AuditUnavailable(
             f"the removal is recorded (#{records[-1].seq}), but not all of it is gone: {problem.message}",
             advice="repair that and do it again: what is recorded is finished first",

@@ -18,6 +18,7 @@ import orjson
 from licet.errors import AuditUnavailable, UsageError
 from licet.record import leaf_hash
 from licet.state import StateDirectory, failures
+from licet.workbench.history.bodies import texts
 
 from licet_audit.contents import is_commitment
 from licet_audit.recovery import is_alive
@@ -48,6 +49,8 @@ class Survey:
     runs: dict[str, Run] = field(default_factory=dict)
     holds: dict[str, Hold] = field(default_factory=dict)
     erased: set[str] = field(default_factory=set)
+    forgotten: dict[str, int] = field(default_factory=dict)
+    """Runs of whose approvals all that is stored was erased, with the number of the record that says so."""
     stretches: list[Stretch] = field(default_factory=list)
     _leaf: str | None = None  # of the record before
 
@@ -60,6 +63,10 @@ class Survey:
     def named(self) -> set[str]:
         """Every commitment that a record names, erased or not."""
         return {one for run in self.runs.values() for _, kept in run.kept for one in kept.values()}
+
+    def is_stored(self, run: Run) -> bool:
+        """Whether something may be stored of the approvals of a run."""
+        return run.asked > self.forgotten.get(run.run_id, -1)
 
     def holding(self, run: Run) -> Hold | None:
         """A hold that keeps a run."""
@@ -96,8 +103,11 @@ class Survey:
             run = Run(run_id, seq, seq, time, time, content["writer"]["instance"], known)
             self.runs[run_id] = run
         run.last_seq, run.went_on = seq, max(run.went_on, time)
-        if content["kind"] != "approval" or content["body"].get("event") not in _BY_OTHERS:
+        event = str(content["body"].get("event")) if content["kind"] == "approval" else None
+        if event not in _BY_OTHERS:
             run.instance = content["writer"]["instance"]
+        if event == "asked":
+            run.asked = seq
         if content["kind"] == "request":
             _describe(run, content["body"])
         elif content["kind"] == "result":
@@ -111,6 +121,7 @@ class Survey:
             return
         if body.get("event") == "erased":
             self.erased.update(commitments_of(body))
+            self.forgotten.update(dict.fromkeys(texts(body.get("approvals")), seq))
         else:
             follow(self.holds, seq, time, body)
 

@@ -49,7 +49,30 @@ _PROBE = {
     "inconclusive": n.INCONCLUSIVE,
 }
 _SELECTION = {"backend": n.BACKEND, "evidence": n.EVIDENCE, "plan_digest": n.PLAN_DIGEST}
-_AUTHORIZATION = {"state": n.AUTHORIZATION, "reason": n.AUTHORIZATION_REASON}
+_AUTHORIZATION = {
+    "state": n.AUTHORIZATION,
+    "reason": n.AUTHORIZATION_REASON,
+    "approval": n.APPROVAL_ID,
+}
+_APPROVAL = {
+    "approval": n.APPROVAL_ID,
+    "event": n.APPROVAL_EVENT,
+    "of": n.APPROVAL_OF,
+    "digest": n.APPROVAL_DIGEST,
+    "shown": n.APPROVAL_SHOWN,
+    "expires": n.APPROVAL_EXPIRES,
+    "services": n.APPROVAL_SERVICES,
+    "answer": n.APPROVAL_ANSWER,
+    "counts": n.APPROVAL_COUNTS,
+    "scope": n.APPROVAL_SCOPE,
+    "reach.scope": n.APPROVAL_SCOPE,
+    "reach.expires": n.APPROVAL_EXPIRES,
+    "use": n.APPROVAL_USE,
+    "suspended": n.APPROVAL_SUSPENDED,
+    "person.id": n.APPROVER,
+    "person.reviewer": n.APPROVER_REVIEWER,
+    "person.asserted_by": n.APPROVER_ASSERTED_BY,
+}
 _EXECUTION = {
     "backend": n.BACKEND,
     "version": n.BACKEND_VERSION,
@@ -173,6 +196,14 @@ def _selection(body: Body) -> Attributes:
     return found
 
 
+def _approval(body: Body) -> Attributes:
+    found = mapped(body, _APPROVAL)
+    by = body.get("by")
+    if who := [by] if isinstance(by, str) else _listed(by):
+        found[n.APPROVERS] = texts(who)
+    return found
+
+
 def _execution(body: Body) -> Attributes:
     found = mapped(body, _EXECUTION) | _levels(body, "claimed", n.CLAIMED)
     opened = [
@@ -224,6 +255,7 @@ _BY_KIND: Mapping[str, Callable[[Body], Attributes]] = {
     "probe": _probe,
     "selection": _selection,
     "authorization": lambda body: mapped(body, _AUTHORIZATION),
+    "approval": _approval,
     "execution": _execution,
     "tool_call": _call,
     "access": _access,

@@ -27,7 +27,7 @@ from licet.telemetry.values import Attributes
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
-    from opentelemetry.trace import Span
+    from opentelemetry.trace import Span, SpanContext
 
 _HASH = 80  # characters of the longest hash
 _LIMITS = ("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT")
@@ -53,6 +53,7 @@ class LiveRun:
         self._steps = RunSpans(rooted=True)
         self._measures = RunMeasures()
         self._spans: dict[str, Span] = {}
+        self._asked: dict[str, SpanContext] = {}
         self._root: Span | None = None
         self._fits = _hashes_fit()
 
@@ -134,18 +135,24 @@ class LiveRun:
         if self._root is None or not self._root.is_recording():
             return
         if isinstance(step, Begin):
-            self._spans[step.key] = self._start(step)
+            begun = self._spans[step.key] = self._start(step)
+            if step.name == n.APPROVAL_REQUEST:
+                self._asked[step.key] = begun.get_span_context()
         elif (span := self._spans.pop(step.key, None)) is not None:
             self._finish(span, step)
 
     def _start(self, step: Begin) -> Span:
         tracer = instruments.tracer()
         assert tracer is not None  # there is a root
+        from opentelemetry.trace import Link
+
         parent = self._spans.get(step.parent or ROOT, self._root)
+        linked = self._asked.get(step.link) if step.link is not None else None
         return tracer.start_span(
             step.name,
             context=_context(parent),
             attributes=self._fitting(step.attributes),
+            links=[Link(linked)] if linked is not None else None,
             start_time=step.ns,
         )
 

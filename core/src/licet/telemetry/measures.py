@@ -14,11 +14,13 @@ from licet.record import Record
 from licet.telemetry import names as n
 from licet.telemetry.attributes import verdicts_of
 from licet.telemetry.names import Metric
-from licet.telemetry.spans import instant, nanoseconds
+from licet.telemetry.spans import RESOLVED, instant, nanoseconds
 
 Measure = tuple[Metric, float, dict[str, str]]
 """A metric, what to add to it or record of it, and its attributes."""
 
+_ASKED = "asked"
+_APPROVED = frozenset({"answered", "waiting", "resumed", "consumed", "executed", "failed_to_start"})
 _ACTIONS = frozenset({"run", "read", "write", "network", "shell", "tool"})
 
 
@@ -30,6 +32,7 @@ class RunMeasures:
         self._executed = 0
         self._calls: dict[str, int] = {}
         self._about: dict[str, str] = {}
+        self._asked: dict[str, int] = {}
 
     def feed(self, record: Record) -> Iterator[Measure]:
         """The measures that this record makes."""
@@ -51,6 +54,8 @@ class RunMeasures:
                 began = self._calls.pop(str(entry.body.get("sequence")), now)
                 outcome = {n.CALL_OUTCOME: str(entry.body.get("outcome"))}
                 yield n.CALL_DURATION, _seconds(now - began), outcome
+            case "approval", _:
+                yield from self._approval(entry.body, now)
             case "probe", "after":
                 yield from _claims(entry.body)
             case "result", _:
@@ -61,6 +66,15 @@ class RunMeasures:
         if self._began:
             yield n.DECISION_DURATION, _seconds(now - self._began), self._some(n.EFFECT)
         yield from _decided(body)
+
+    def _approval(self, body: Mapping[str, Any], now: int) -> Iterator[Measure]:
+        event, approval = str(body.get("event")), str(body.get("approval"))
+        if event == _ASKED or event in RESOLVED or event in _APPROVED:
+            yield n.APPROVALS, 1, {n.APPROVAL_EVENT: event}
+        if event == _ASKED:
+            self._asked[approval] = now
+        elif event in RESOLVED and (asked := self._asked.pop(approval, None)) is not None:
+            yield n.APPROVAL_DURATION, _seconds(now - asked), {n.APPROVAL_EVENT: event}
 
     def _result(self, body: Mapping[str, Any], now: int) -> Iterator[Measure]:
         self._keep(n.TERMINATION, body.get("termination"))

@@ -59,6 +59,9 @@ DECIDE = "licet.decide"
 PROBE = "licet.probe"
 SELECT = "licet.select"
 AUTHORIZE = "licet.authorize"
+APPROVAL = "licet.approval"
+APPROVAL_REQUEST = "licet.approval.request"
+APPROVAL_RESOLVE = "licet.approval.resolve"
 EXECUTE = "licet.execute"
 EXECUTE_TOOL = "execute_tool"
 ACCESS = "licet.access"
@@ -74,6 +77,9 @@ SPANS: dict[str, str] = {
     PROBE: "attacks on one backend, from the record before them to the one after",
     SELECT: "a backend is selected",
     AUTHORIZE: "whether the run may go on",
+    APPROVAL_REQUEST: "somebody is asked to approve; it ends at once, and waits for nobody",
+    APPROVAL_RESOLVE: "it is granted, or over; linked to the span that asked, where that is known",
+    APPROVAL: "another step of an approval: an answer, a run that waits or is resumed, a use",
     EXECUTE: "the code runs in the sandbox",
     f"{EXECUTE_TOOL} NAME": "one call of the tool NAME by running code; what the tool does is below it",
     ACCESS: "a file access, a connection or a reading of the clock that a backend surfaced",
@@ -89,6 +95,7 @@ STEPS = {
     "probe": PROBE,
     "selection": SELECT,
     "authorization": AUTHORIZE,
+    "approval": APPROVAL,
     "execution": EXECUTE,
     "tool_call": EXECUTE_TOOL,
     "access": ACCESS,
@@ -171,6 +178,25 @@ REFUTED = _attribute("licet.probe.refuted", "string[]", "attacks that got throug
 AUTHORIZATION = _attribute("licet.authorization.state", "string", "whether the run may go on")
 AUTHORIZATION_REASON = _attribute("licet.authorization.reason", "string", "why")
 
+# -- attributes: approvals
+
+APPROVAL_ID = _attribute("licet.approval.id", "string", "the approval; also of an authorization")
+APPROVAL_EVENT = _attribute("licet.approval.event", "string", "the step, such as `asked` or `granted`")
+APPROVAL_OF = _attribute("licet.approval.of", "string", "`run` or `call`")
+APPROVAL_DIGEST = _attribute("licet.approval.digest", "string", "digest of the plan or of the call")
+APPROVAL_SHOWN = _attribute("licet.approval.shown.digest", "string", "keyed digest of what people are shown")
+APPROVAL_EXPIRES = _attribute("licet.approval.expires", "double", "seconds from asking to use")
+APPROVAL_SERVICES = _attribute("licet.approval.services", "string[]", "who is asked, as settings call them")
+APPROVAL_ANSWER = _attribute("licet.approval.answer", "string", "`approve` or `deny`")
+APPROVAL_COUNTS = _attribute("licet.approval.counts", "boolean", "whether the answer counts")
+APPROVAL_SCOPE = _attribute("licet.approval.scope", "string", "how far it reaches: `once session shape`")
+APPROVAL_USE = _attribute("licet.approval.use", "int", "the number of a use, from 1")
+APPROVAL_SUSPENDED = _attribute("licet.approval.suspended", "boolean", "whether the code had begun")
+APPROVER = _attribute("licet.approver.id", "string", "who answered")
+APPROVER_REVIEWER = _attribute("licet.approver.reviewer", "string", "`human` or `auto`")
+APPROVER_ASSERTED_BY = _attribute("licet.approver.asserted_by", "string", "who vouches for that")
+APPROVERS = _attribute("licet.approval.by", "string[]", "whose answers counted")
+
 # -- attributes: calls and accesses
 
 OPERATION = _attribute("gen_ai.operation.name", "string", "`execute_tool`")
@@ -239,6 +265,16 @@ EXECUTION_DURATION = Metric(
 CALL_DURATION = Metric(
     "licet.call.duration", "histogram", "s", "calls of tools, from the call to its answer", (CALL_OUTCOME,)
 )
+APPROVALS = Metric(
+    "licet.approvals", "counter", "{approval}", "steps of approvals, in runs", (APPROVAL_EVENT,)
+)
+APPROVAL_DURATION = Metric(
+    "licet.approval.duration",
+    "histogram",
+    "s",
+    "from asking to the end of asking, where one process did both",
+    (APPROVAL_EVENT,),
+)
 CLAIMS = Metric(
     "licet.probe.claims", "counter", "{attack}", "attacks on claims of a backend", (BACKEND, OUTCOME)
 )
@@ -268,6 +304,8 @@ METRICS = (
     DECISION_DURATION,
     EXECUTION_DURATION,
     CALL_DURATION,
+    APPROVALS,
+    APPROVAL_DURATION,
     CLAIMS,
     APPEND_DURATION,
     RECORDS,

@@ -4,7 +4,8 @@ Rules this module keeps:
 
 - pure, and the same whether the records were just committed or are read from a log years later;
 - a denial is no error: the status of a span is ERROR only for faults of licet, its backends or its log;
-- a span that is open when its run ends ends with it; where a process died, at the last that is known of it.
+- a span that is open when its run ends ends with it; where a process died, at the last that is known of it;
+- nobody waits in a span: all of them end where a run waits for an approval, and it begins anew when resumed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from licet.telemetry import names as n
 from licet.telemetry.values import MOST_ATTRIBUTES, Attributes, at, text
 
 CODE = "code"
+RESOLVED = frozenset({"granted", "denied", "expired", "withdrawn", "revoked"})
+"""Events that end the asking of an approval, or take it back."""
 FAULTS = frozenset({"backend_error", "backend_lost", "launch_failed", "audit_unavailable", "unknown"})
 """Terminations that are faults, and not what the code or the policy did."""
 
@@ -30,7 +33,10 @@ _UNITS = (timedelta(microseconds=1), 1000)
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """A span begins: its key in its run, the key of its parent, its name, and the leaf that began it."""
+    """A span begins: its key in its run, the key of its parent, its name, and the leaf that began it.
+
+    `link` is the key of a span that ended before, maybe in another process, and that this one belongs to.
+    """
 
     key: str
     parent: str | None
@@ -38,6 +44,7 @@ class Begin:
     ns: int
     leaf: str
     attributes: Attributes = field(default_factory=dict)
+    link: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,8 @@ class RunSpans:
                 yield from self._stage(record, now)
             case "probe", phase:
                 yield from self._probe(record, now, phase == "before")
+            case "approval", _:
+                yield from self._approval(record, now)
             case "execution", _:
                 yield self._begin(record, CODE, ROOT, n.EXECUTE, now)
             case "tool_call", "before":
@@ -133,6 +142,28 @@ class RunSpans:
         name = f"{n.EXECUTE_TOOL} {text(body.get('tool'))}"
         yield self._begin(record, key, self._inner(), name, began)
         yield from self._whole(record, n.DECIDE, began, now, key, says.decision(body))
+
+    def _approval(self, record: Record, now: int) -> Iterator[Step]:
+        """One short span a step; a run that waits has none that is open, until it is resumed."""
+        body = record.entry.body
+        event, asked = str(body.get("event")), f"{n.APPROVAL_REQUEST} {text(body.get('approval'))}"
+        if event == "resumed" and not self._rooted:
+            self._rooted, self.ended = True, False
+            yield Begin(ROOT, None, n.RUN, now, record.leaf, {n.RUN_ID: record.entry.run_id})
+        if event == "asked":
+            yield Begin(asked, self._inner(), n.APPROVAL_REQUEST, now, record.leaf, _own(record))
+            yield End(asked, now, record, place(record))
+        elif event in RESOLVED:
+            key = f"{n.APPROVAL_RESOLVE} {record.seq}"
+            yield Begin(key, self._inner(), n.APPROVAL_RESOLVE, now, record.leaf, _own(record), asked)
+            yield End(key, now, record, place(record))
+        else:
+            yield from self._whole(record, n.APPROVAL, now, now, self._inner())
+        if event == "waiting":
+            yield from self._close_all(record, now)
+            self._rooted, self.ended = False, True
+            yield End(ROOT, now, record, self._who | place(record))
+        self._mark = now
 
     def _result(self, record: Record, now: int) -> Iterator[Step]:
         body = record.entry.body
