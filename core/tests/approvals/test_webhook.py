@@ -254,6 +254,19 @@ def test_answers_come_later_and_each_is_given_once(
     assert all(seen.headers["webhook-signature"] == signature(seen) for seen in polls)
 
 
+def test_an_answer_that_is_signed_anew_each_time_is_given_once(
+    serve: Callable[..., Desk], service: Callable[..., WebhookService]
+) -> None:
+    request = asked()
+    desk = serve(lambda seen: reply(DESK.sign(request), DESK.sign(request)))
+    found = ask(service(desk.url, deadline=0.3), request)
+    assert [(one.person.id, one.approve) for one in found] == [("ann", True)]
+    assert len(desk.seen) > 2
+    desk.act = lambda seen: reply(DESK.sign(request), DESK.sign(request, answer="deny"))  # the twin
+    found = ask(service(desk.url, deadline=0.3), request)
+    assert [(one.person.id, one.approve) for one in found] == [("ann", True), ("ann", False)]
+
+
 def test_who_comes_later_collects_all_answers(
     serve: Callable[..., Desk], service: Callable[..., WebhookService]
 ) -> None:

@@ -4,7 +4,8 @@ Rules this module keeps:
 
 - a request that can't be delivered is a failure, which counts as a denial; a server that is gone afterwards,
   or a token that does not count, is no answer: it is told to the logger `licet.approvals`, once;
-- an answer is given once for each asking; whether its token was used before is for the store to say;
+- an answer is given once for each asking, also if it is signed anew each time; whether its token was used
+  before is for the store to say;
 - a caller that is cancelled is let go at once; an exchange under way ends by its own bounds.
 """
 
@@ -15,6 +16,7 @@ import logging
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
 from licet.approvals import clocks
@@ -69,7 +71,7 @@ class WebhookService:
 
     async def ask(self, request: ApprovalRequest) -> AsyncIterator[Answer]:
         """Deliver the request, and give each answer until `deadline` has passed since."""
-        taken: set[str] = set()
+        taken: set[str | Answer] = set()
         for answer in self._answers(await self._delivered(request), request, taken):
             yield answer
         deadline = time.monotonic() + self._webhook.deadline
@@ -115,7 +117,7 @@ class WebhookService:
         return await self._threads.call(work).result()
 
     def _answers(
-        self, tokens: tuple[str, ...], request: ApprovalRequest, taken: set[str]
+        self, tokens: tuple[str, ...], request: ApprovalRequest, taken: set[str | Answer]
     ) -> Iterator[Answer]:
         """The answers in tokens that were not looked at before."""
         for token in tokens:
@@ -123,9 +125,13 @@ class WebhookService:
                 continue
             taken.add(token)
             try:
-                yield answer_of(token, request, self._settings, clocks.now(), service=NAME)
+                answer = answer_of(token, request, self._settings, clocks.now(), service=NAME)
             except (AnswerRefused, InvalidSettings) as problem:
                 self._tell(request, problem.message)
+                continue
+            if (unsigned := replace(answer, token=None)) not in taken:
+                taken.add(unsigned)
+                yield answer
 
     def _tell(self, request: ApprovalRequest, why: str) -> None:
         if (request.id, why) in self._told:
