@@ -163,6 +163,11 @@ async def _spoken(given: AsyncIterator[Any], name: str, request: ApprovalRequest
                 await ending if ending is not None else None
 
 
+def is_failure(answer: Answer) -> bool:
+    """Whether an answer says that a service failed, and not that somebody said no."""
+    return answer.person.id == f"service:{answer.service}"
+
+
 def _denial(name: str, request: ApprovalRequest, why: str) -> Answer:
     return Answer(Person(f"service:{name}"), False, request.shown, name, reason=bounded(why, MOST_REASON))
 

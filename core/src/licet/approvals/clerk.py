@@ -116,7 +116,7 @@ class Clerk:
         return spent
 
     async def tidy(self, trail: Trail) -> None:
-        """Record what happened while nobody looked: approvals expired, processes died that had begun to use one.
+        """Record what happened while nobody looked: approvals expired, and processes died that used one.
 
         Raises:
             AuditUnavailable, ApprovalsUnavailable: it is not recorded.

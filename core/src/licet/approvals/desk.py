@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from licet.approvals import asking
-from licet.approvals.clerk import Clerk, became
+from licet.approvals.clerk import Clerk
 from licet.approvals.clocks import now
-from licet.approvals.forms import ApprovalRequest, StoredApproval
+from licet.approvals.counting import identity
+from licet.approvals.forms import Answer, ApprovalRequest, StoredApproval
 from licet.approvals.services import ApprovalService
 from licet.approvals.store import ApprovalStore
 from licet.errors import AnswerRefused, ApprovalClosed
@@ -129,9 +130,8 @@ class Desk:
         """
         clerk = await self._at_work()
         await clerk.tidy(trail)
-        for answer in await asking.collected(self._services, stored.request):
-            with contextlib.suppress(AnswerRefused, ApprovalClosed):
-                stored = await clerk.take(stored.request.id, answer, trail)
+        await collect(clerk, self._services, stored, trail)
+        stored = await asyncio.to_thread(clerk.store.get, stored.request.id)
         return await self._settled(clerk, stored, trail, wait)
 
     async def of_run(self, run_id: str) -> StoredApproval | None:
@@ -222,6 +222,8 @@ class Desk:
         """Take what services answer until it is decided; False if they have no more to say before that."""
         async with asking.answers(self._services, stored.request) as answers:
             async for answer in answers:
+                if asking.is_failure(answer) and self.can_wait(stored):
+                    continue  # somebody else may still answer
                 try:
                     if (await clerk.take(stored.request.id, answer, trail)).state != "pending":
                         return True
@@ -235,6 +237,25 @@ class Desk:
         """The approval as it is now."""
         await clerk.tidy(trail)
         return await asyncio.to_thread(clerk.store.get, stored.request.id)
+
+
+async def collect(
+    clerk: Clerk, services: Sequence[ApprovalService], stored: StoredApproval, trail: Trail
+) -> tuple[Answer, ...]:
+    """Take what was answered meanwhile by services that are asked nothing anew; return what failed of them.
+
+    Raises:
+        AuditUnavailable, ApprovalsUnavailable: not all is taken.
+    """
+    known = {identity(one.answer.person.id) for one in stored.given}
+    failures = []
+    for answer in await asking.collected(services, stored.request):
+        if asking.is_failure(answer):
+            failures.append(answer)
+        elif identity(answer.person.id) not in known:
+            with contextlib.suppress(AnswerRefused, ApprovalClosed):  # the trail has it, and why
+                await clerk.take(stored.request.id, answer, trail)
+    return tuple(failures)
 
 
 async def _decided(store: ApprovalStore, approval: str) -> None:

@@ -1,9 +1,6 @@
 """Lines of a result's card about the approval that it waits for, or did not get.
 
-Rules this module keeps:
-
-- what to type next is shown as it can be typed in the current directory;
-- a store that can't be read hides nothing of the result: then its own words are all there is.
+Rules this module keeps: what to type next is shown as it can be typed in the current directory.
 """
 
 from __future__ import annotations
@@ -15,7 +12,6 @@ from licet.approvals.forms import StoredApproval
 from licet.backend import Termination
 from licet.cli import approving, places
 from licet.cli.sheets import Row
-from licet.errors import LicetError
 from licet.result import ExecutionResult
 
 
@@ -26,10 +22,8 @@ def rows(result: ExecutionResult, state: Path, policy: str | None) -> Iterator[R
     """
     if result.approval is None:
         return
-    name = str(result.approval["id"])
-    stored = _stored(state, name)
-    if stored is not None:
-        yield from _about(stored)
+    name = result.approval.request.id
+    yield from _about(result.approval)
     if result.termination is Termination.approval_pending:
         yield "look", places.command(f"approvals show {name}", state)
         yield "answer", places.command(f"approvals approve {name}", state)
@@ -41,7 +35,7 @@ def heading(result: ExecutionResult) -> str | None:
     if result.approval is None or result.termination is not Termination.approval_denied:
         return None
     said = {"expired": "its approval has expired", "revoked": "its approval was revoked"}
-    why = said.get(str(result.approval["state"]), "it was not approved")
+    why = said.get(result.approval.state, "it was not approved")
     return why if result.backend is not None else f"{why}, nothing ran"
 
 
@@ -52,16 +46,3 @@ def _about(stored: StoredApproval) -> Iterator[Row]:
         yield from (("needs", str(one)) for one in request.requirements)
         yield "until", approving.until(request)
     yield from approving.became(stored)
-
-
-def _stored(state: Path, name: str) -> StoredApproval | None:
-    from licet.approvals.store import ApprovalStore
-    from licet.cli.approvals.office import in_directory
-
-    try:
-        if (found := in_directory(state)) is None:
-            return None
-        with ApprovalStore(found) as store:
-            return store.get(name)
-    except LicetError:
-        return None

@@ -109,7 +109,8 @@ def _answer(
             answer = _signed(office, before.request, token, approve=approve)
         else:
             answer = _own(before, approve=approve, reach=reach, **given)
-        after = office.at_desk(lambda desk: desk.answer(before.request.id, answer))
+        id, run_id = before.request.id, before.request.run_id
+        after = office.recorded(run_id, lambda clerk, trail: clerk.take(id, answer, trail))
     if as_json:
         put_json(as_document(after))
     else:

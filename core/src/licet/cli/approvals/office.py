@@ -3,7 +3,7 @@
 Rules this module keeps:
 
 - looking makes nothing; a state directory that this user's licet did not make is never used;
-- what an answer changes is recorded by the desk, in the log of that directory.
+- what an answer changes is recorded, in the log of that directory.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from licet.settings import Settings
 from licet.state import StateDirectory
 
 if TYPE_CHECKING:
-    from licet.approvals.desk import Desk
+    from licet.approvals.clerk import Clerk
     from licet.record import AuditLog
+    from licet.trail import Trail
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,15 +56,17 @@ class Office:
     settings: Settings
     store: ApprovalStore
 
-    def at_desk(self, work: Callable[[Desk], Awaitable[T]]) -> T:
-        """Have the desk do some work, whose records go to the log here."""
-        from licet.approvals.desk import Desk
-        from licet.logbook import Logbook
+    def recorded(self, run_id: str, work: Callable[[Clerk, Trail], Awaitable[T]]) -> T:
+        """Have the clerk do some work, whose records go to the log here as those of the run `run_id`."""
+        from licet.approvals.clerk import Clerk
+        from licet.logbook import Gaps, Logbook
+        from licet.trail import Trail
 
         async def main() -> T:
             book = Logbook(self._open_log)
             try:
-                return await work(Desk(self.store, book.current))
+                with Trail(book.current(), run_id, best_effort=False, gaps=Gaps()) as trail:
+                    return await work(Clerk(self.store), trail)
             finally:
                 await book.close()
 

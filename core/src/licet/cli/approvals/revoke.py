@@ -23,9 +23,11 @@ def revoke(approval: str, policy: str | None, state: str | None, as_json: bool, 
     from licet.cli.terminal import Card, put_json, show_card
 
     with opened(policy, state) as office:
-        request = office.store.get(approval).request
-        person = asking.os_person("auto")
-        after = office.at_desk(lambda desk: desk.revoke(request.id, person, reason.strip()))
+        before = office.store.get(approval)
+        request, why, person = before.request, reason.strip(), asking.os_person("auto")
+        after = office.recorded(
+            request.run_id, lambda clerk, trail: clerk.end(before, "revoked", trail, why, person)
+        )
     if as_json:
         put_json(as_document(after))
         return 0

@@ -9,7 +9,6 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import sys
@@ -24,12 +23,12 @@ from licet.approvals.forms import OPEN, Answer, StoredApproval
 from licet.cli.approvals.office import with_place
 
 if TYPE_CHECKING:
-    from licet.approvals.desk import Desk
+    from licet.approvals.clerk import Clerk
     from licet.cli.approvals.office import Office
     from licet.plugins import Plugins
+    from licet.trail import Trail
 
 _PERIOD_S = 1.0
-_PATIENCE_S = 5.0  # with services that say what was answered elsewhere
 _ENDED = 10
 
 
@@ -115,23 +114,17 @@ class _Table:
 
 def _fetch(office: Office, plugins: Plugins) -> None:
     """Mark what has expired, and take what was answered elsewhere."""
-    from licet.approvals.asking import collected
-    from licet.errors import AnswerRefused, ApprovalClosed
+    from licet.approvals.desk import collect
 
-    services = [one for one in plugins.approval_services(office.state) if one.waits]
+    services = [one for one in plugins.approval_services() if one.waits]
+    office.recorded("", lambda clerk, trail: clerk.tidy(trail))
+    for stored in office.store.listed(("pending",)) if services else ():
 
-    async def work(desk: Desk) -> None:
-        await desk.expire()
-        for stored in office.store.listed(("pending",)) if services else ():
-            for answer in await collected(services, stored.request, deadline=_PATIENCE_S):
-                if answer.person.id == f"service:{answer.service}":  # it failed, and nobody said no
-                    _complain(answer)
-                    continue
-                # one that was taken before, or does not count, changes nothing that could be told
-                with contextlib.suppress(AnswerRefused, ApprovalClosed):
-                    await desk.answer(stored.request.id, answer)
+        async def work(clerk: Clerk, trail: Trail, stored: StoredApproval = stored) -> None:
+            for failure in await collect(clerk, services, stored, trail):
+                _complain(failure)
 
-    office.at_desk(work)
+        office.recorded(stored.request.run_id, work)
 
 
 @functools.cache
