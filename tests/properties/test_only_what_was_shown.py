@@ -138,6 +138,11 @@ def call_of(world: World) -> tuple[ApprovalRequest, ExecutionPlan, WaitingCall]:
     return of_call(made, plan, waiting, decision, "A", ASKED, digest), plan, waiting
 
 
+def seen(request: ApprovalRequest) -> dict[str, Any]:
+    """What a person can see of it, who compares no digests of plans and calls."""
+    return {name: part for name, part in request.document.items() if name != "digest"}
+
+
 def same(one: Any, other: Any) -> bool:
     """Whether two values are one to a program that may look at them, down to their types and order."""
     if type(one) is not type(other):
@@ -190,10 +195,13 @@ WORLDS = st.fixed_dictionaries({}, optional=PARTS).map(lambda some: World(**some
 CHANGES = st.one_of([part.map(lambda value, name=name: {name: value}) for name, part in PARTS.items()])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(WORLDS, CHANGES)
 @example(World(code="# \x85\n"), {"code": "# \\x85\n"})
 @example(World(environment="\udcff"), {"environment": "\\udcff"})
+@example(World(environment="C"), {"environment": "D"})
+@example(World(inputs={"é": 1}), {"inputs": {"x": 1}})
+@example(World(args=("A",)), {"args": ("B",)})
 @example(World(inputs={"x": 1.0}), {"inputs": {"x": 1}})
 @example(World(stdin=b"\xff"), {"stdin": b'{"$type":"bytes","base64":"/w=="}'})
 def test_only_what_was_shown_is_executed(world: World, change: Mapping[str, Any]) -> None:
@@ -202,8 +210,8 @@ def test_only_what_was_shown_is_executed(world: World, change: Mapping[str, Any]
     runs_alike = same(what_runs(world, plan), what_runs(other, planned))
     assert (canonical(shown.document) == canonical(asked.document)) == (shown.shown == asked.shown)
     if not runs_alike:
+        assert seen(shown) != seen(asked)
         assert shown.digest != asked.digest or shown.fields != asked.fields
-        assert shown.shown != asked.shown
     said_alike = all(same(getattr(world, name), getattr(other, name)) for name in ("metadata", "rate"))
     if runs_alike and said_alike and world.listed == other.listed and world.file == other.file:
         assert (shown.digest, shown.shown, shown.fields) == (asked.digest, asked.shown, asked.fields)
@@ -211,7 +219,7 @@ def test_only_what_was_shown_is_executed(world: World, change: Mapping[str, Any]
         assert shown.shown != asked.shown
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(WORLDS, CHANGES)
 @example(World(args=(1,)), {"args": (1.0,)})
 @example(World(args=({"$type": "int"},)), {"args": ([["$type", "int"]],)})
@@ -225,13 +233,13 @@ def test_only_the_call_that_was_shown_is_made(world: World, change: Mapping[str,
     )
     assert (canonical(shown.document) == canonical(asked.document)) == (shown.shown == asked.shown)
     if not is_same_call:
-        assert shown.shown != asked.shown
+        assert seen(shown) != seen(asked)
     if not same(world.args, other.args):
         assert shown.digest != asked.digest
         assert shown.fields != asked.fields
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(WORLDS, CHANGES)
 def test_an_answer_to_one_counts_for_no_other(world: World, change: Mapping[str, Any]) -> None:
     (shown, _, _), (asked, _, _) = run_of(world), run_of(replace(world, **change))

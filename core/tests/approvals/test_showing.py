@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 from licet import values
+from licet.approvals.deceptions import Kind
 from licet.approvals.forms import ApprovalRequest
 from licet.approvals.showing import of_call, of_run
 from licet.approvals.spelling import exact
 from licet.calls import WaitingCall
 from licet.contract import Enforcement, Level
+from licet.decide import Ballot, tightened
 from licet.plain import canonical
-from licet.policy.parts import Approval
+from licet.policy.parts import DEFAULT_APPROVAL, Approval
 from licet.prepare import plan_of
 from licet.request import Intent, Subject
 from licet.tooling import tool
@@ -356,3 +360,43 @@ def test_without_a_backend_there_is_nothing_to_approve() -> None:
 )
 def test_what_differs_is_held_differently(one: Any, other: Any) -> None:
     assert canonical(exact(one)) != canonical(exact(other))
+
+
+def test_the_page_names_every_field_and_every_kind_of_suspicion() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "approval-document.md").read_text("utf-8")
+    fields, kinds = (
+        [
+            name
+            for row in re.findall(r"^\| (`[^|]+) \|", part, re.MULTILINE)
+            for name in row[1:-1].split("`, `")
+        ]
+        for part in page.split("## What is suspicious")
+    )
+    assert sorted(fields) == sorted(about_run().document) == sorted(about_call("A", 1).document)
+    assert kinds == [*get_args(Kind)]
+
+
+def test_what_other_deciders_ask_is_shown_and_demands_an_approval() -> None:
+    made = prepared("1\n", "allow: [network api.example.com:443]")
+    ballot = Ballot("watch\u202e", "ask", "looks odd", "sha256:1")
+    asking = replace(made, decision=tightened(made.decision, [ballot]))
+    request = of_run(asking, "RUN", "APPROVAL", ASKED, digest)
+    assert request.document["asks"] == []
+    assert request.document["ballots"] == [
+        {
+            "decider": "watch\u202e",
+            "effect": "ask",
+            "reason": "looks odd",
+            "policy_digest": "sha256:1",
+        }
+    ]
+    assert [(one["where"], one["kind"]) for one in request.document["suspicious"]] == [("ballots", "bidi")]
+    assert request.requirements == (DEFAULT_APPROVAL,)
+    silent = of_run(
+        replace(made, decision=replace(made.decision, effect="ask", demands=())),
+        "RUN",
+        "APPROVAL",
+        ASKED,
+        digest,
+    )
+    assert (silent.requirements, silent.expires) == ((DEFAULT_APPROVAL,), 1800.0)

@@ -82,15 +82,19 @@ def _found(text: str, code: bool) -> Iterator[tuple[int, Kind, str | None]]:
         if not line.strip():
             blank += 1
             continue
-        if blank >= TALL_GAP or any(_width(gap[0]) >= WIDE_GAP for gap in _GAP.finditer(line)):
+        if blank >= TALL_GAP or (_width(line) > WIDE_GAP and _has_wide_gap(line)):
             yield number, "trailing padding", None
         if len(line.rstrip()) > LONG_LINE:
             yield number, "long line", None
         blank = 0
 
 
-def _width(gap: str) -> int:
-    return len(gap.expandtabs(8))
+def _has_wide_gap(line: str) -> bool:
+    return any(_width(gap[0]) >= WIDE_GAP for gap in _GAP.finditer(line))
+
+
+def _width(text: str) -> int:
+    return len(text.expandtabs(8))
 
 
 @lru_cache(maxsize=1024)
