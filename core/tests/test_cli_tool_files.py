@@ -1,4 +1,4 @@
-"""Files of tools: imported once, digested as they were run, and never because a stranger's metadata says so."""
+"""Files of tools: imported once, digested as they were run, never because a stranger's metadata says so."""
 
 from __future__ import annotations
 

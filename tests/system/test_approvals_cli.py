@@ -1,4 +1,4 @@
-"""Approvals on the command line, as people type them: at terminals, in pipes, and from one day to the next."""
+"""Approvals on the command line, as people type them: at terminals, in pipes, from one day to the next."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,9 @@ def test_a_run_is_resumed_by_the_beginning_of_its_id(place: Path) -> None:
 
 def test_a_beginning_of_two_runs_or_of_none_resumes_nothing(place: Path) -> None:
     runs = sorted(pending()[1] for _ in range(2))
-    common = os.path.commonprefix(runs)
+    common = "".join(
+        one for one, other in takewhile(lambda pair: pair[0] == pair[1], zip(*runs, strict=True))
+    )
     ran = licet("run", "--resume", common, "--policy", "licet.yaml")
     assert ran.code == 2 and f"2 runs that wait begin with `{common}`" in ran.err
     ran = licet("run", "--resume", "7ZZ", "--policy", "licet.yaml")

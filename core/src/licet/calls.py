@@ -188,17 +188,17 @@ class ToolCalls:
         """The call that waits and why, if this process decided it."""
         return (self.waiting, self._asked) if self.waiting is not None and self._asked is not None else None
 
-    async def objection(self) -> str | None:
-        """Why the call that waits may not be made as things are now, whoever approved it; None if it may."""
+    async def decide_again(self) -> tuple[WaitingCall, Decision]:
+        """The call that waits, and the decision on it as of now.
+
+        Raises:
+            ValueError: no call waits, or it does not fit its tool any more.
+        """
         waiting = self.waiting
         if waiting is None or (tool := self._prepared.request.tools.get(waiting.name)) is None:
-            return "no call waits whose tool is there"
+            raise ValueError("no call waits whose tool is there")
         args, kwargs = values.from_json(waiting.arguments)
-        try:
-            decision = await self._decide(ToolCall(waiting.name, tuple(args), kwargs, waiting.line), tool)
-        except ValueError as problem:
-            return str(problem)
-        return why_denied(decision) if decision.effect == "deny" else None
+        return waiting, await self._decide(ToolCall(waiting.name, tuple(args), kwargs, waiting.line), tool)
 
     async def _wait(self, waiting: WaitingCall, decision: Decision) -> Reply:
         """Let a call wait; where the run does not end for that, one after the other."""

@@ -134,22 +134,28 @@ def unselected(prepared: Prepared) -> tuple[Termination, str] | None:
     return None
 
 
-def void(now: Prepared, request: ApprovalRequest, shown: str | None = None) -> str | None:
-    """Why a grant of `request` is good for nothing as things are `now`; None if it is good.
-
-    `shown` is the digest of the plan that has to be the one that would run, if it has to be one.
-    """
+def void(now: Prepared, request: ApprovalRequest) -> str | None:
+    """Why a grant of `request` is good for nothing as things are `now`; None if nothing is known that voids it."""
     if now.stack.digest != request.policy_digest:
         return "the policy is not the one any more under which this was approved"
     if now.decision.effect == "deny":
         return why_denied(now.decision)
-    if request.kind == "run" and not set(now.decision.demands) <= set(request.requirements):
-        return "policy asks for more by now than was approved"
-    chosen = now.selection.chosen
-    if chosen is None:
+    if now.selection.chosen is None:
         return "no backend can run this here any more"
-    if shown is not None and chosen.plan_digest != shown:
-        return "what would run now is not what was shown"
+    return None
+
+
+def changed(shown: ApprovalRequest, now: ApprovalRequest, decision: Decision) -> str | None:
+    """Why what would run `now`, by this decision, is not what was `shown`; None if it is."""
+    if decision.effect == "deny":
+        return why_denied(decision)
+    if not set(now.requirements) <= set(shown.requirements):
+        return "policy asks for more by now than was approved"
+    names = shown.fields.keys() | now.fields.keys()
+    others = sorted(name for name in names if shown.fields.get(name) != now.fields.get(name))
+    if others or shown.digest != now.digest:
+        what = ", ".join(f"`{name}`" for name in others) or "the plan"
+        return f"what would run now is not what was shown: {what} is another"
     return None
 
 

@@ -203,9 +203,9 @@ class RunHost:
         """Have calls approved while the sandbox waits (see `ToolCalls.ask_alive`)."""
         self._calls.ask_alive(alive)
 
-    async def objection(self) -> str | None:
-        """Why the call that waits may not be made as things are now (see `ToolCalls.objection`)."""
-        return await self._calls.objection()
+    async def decide_again(self) -> tuple[WaitingCall, Decision]:
+        """The call that waits, and the decision on it as of now (see `ToolCalls.decide_again`)."""
+        return await self._calls.decide_again()
 
     @property
     def asked_about(self) -> tuple[WaitingCall, Decision] | None:

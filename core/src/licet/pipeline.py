@@ -22,7 +22,7 @@ from licet import bodies, conclude, keeping, messages, suspending, telemetry
 from licet import plan as plans
 from licet.approvals import clocks, freezing, showing, telling
 from licet.approvals.desk import Desk, Permit
-from licet.approvals.forms import StoredApproval
+from licet.approvals.forms import ApprovalRequest, StoredApproval
 from licet.backend import Backend, GuestError, Outcome, Reply, Termination
 from licet.committing import Commits, to_the_end
 from licet.digests import HostDigest
@@ -140,7 +140,8 @@ class Pipeline:
         approval = permit.approval
         prepared = await self._proved(await job.prepare(), trail, job)
         _note_selection(prepared, trail)
-        if (void := conclude.void(prepared, permit.asked, permit.asked.digest)) is not None:
+        void = conclude.void(prepared, permit.asked) or self._other_than(permit.asked, prepared)
+        if void is not None:
             await self._desk.withdraw(approval, trail, void)
             return await self._refused(prepared, trail, Termination.approval_denied, void)
         try:
@@ -149,6 +150,20 @@ class Pipeline:
             return await self._refused(prepared, trail, Termination.approval_denied, problem.message)
         trail.step("authorization", bodies.authorization("granted", permit.reason, spent))
         return await self._carry_out(job, prepared, trail, spent)
+
+    def _other_than(self, shown: ApprovalRequest, now: Prepared) -> str | None:
+        again = showing.of_run(now, shown.run_id, shown.id, shown.asked, self._digest)
+        return conclude.changed(shown, again, now.decision)
+
+    async def _call_other_than(self, shown: ApprovalRequest, run: UnderWay, now: Prepared) -> str | None:
+        try:
+            waiting, decision = await run.host.decide_again()
+            again = showing.of_call(now, run.plan, waiting, decision, shown.id, shown.asked, self._digest)
+        except ValueError as problem:
+            return str(problem)
+        if (chosen := now.selection.chosen) is None or chosen.plan_digest != run.plan.plan_digest:
+            return "what would run now is not what was shown: the plan is another"
+        return conclude.changed(shown, again, decision)
 
     async def _carry_out(
         self, job: Job, prepared: Prepared, trail: Trail, spent: StoredApproval | None = None
@@ -234,7 +249,7 @@ class Pipeline:
         """Make the call that was granted, if it is still what was shown; else deny it to the code."""
         approval, trail = permit.approval, run.trail
         if permit.state == "granted":
-            void = conclude.void(now, permit.asked, run.plan.plan_digest) or await run.host.objection()
+            void = conclude.void(now, permit.asked) or await self._call_other_than(permit.asked, run, now)
             if void is not None:
                 await self._desk.withdraw(approval, trail, void)
                 permit = replace(permit, state="denied", reason=void)

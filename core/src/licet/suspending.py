@@ -1,9 +1,9 @@
 """From a run that waits to sealed bytes, and from these to a run that goes on: what approvals are built on.
 
 A call that has to be asked about waits where nothing stands in the way (`obstacle`); its backend writes the
-run down, and the outcome is `approval_pending`. `suspend` seals it. Later, in this process or another one, the
-request is prepared anew, `reopen` says what waited, a new host settles that call, and `resumed` is the plan
-that goes on.
+run down, and the outcome is `approval_pending`. `suspend` seals it. Later, in this process or another one,
+the request is prepared anew, `reopen` says what waited, a new host settles that call, and `resumed` is the
+plan that goes on.
 
 Rules this module keeps:
 
