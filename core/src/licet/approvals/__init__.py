@@ -9,7 +9,9 @@ The pieces, from what is shown to what runs:
   `spelling`: how it holds what there is; `comparing`: the difference to what was approved last;
   `deceptions`: what in it may deceive who reads it;
 - `freezing`: a request as bytes and back, as the store keeps it until the approval is over;
-- `store`: approvals of one state directory, durable, shared by processes; it alone decides what is spent;
+- `store`: approvals of one state directory, durable, shared by processes; it alone decides what is spent. Its
+  parts: `steps` of a transaction, `rows` and `schema` of its tables, the file as a `database`, and the
+  `presence` of those who use what was granted;
 - `services`: who can be asked, by `terminal`, `callback`, `queue`, `webhook` and plugins; `asking` asks all
   of them at once;
 - `desk`: one approval from its asking to its use, recorded at every step.
