@@ -22,7 +22,7 @@ JSON = st.recursive(
 FIELDS = (
     "at subject results attacks backend version isolation termination success exit_code detail tool sequence"
     " effect outcome policy verdicts verdict rules opened candidates required claimed took_ns action target"
-    " usage event error changes metadata digests configured violations ballots caller_span"
+    " usage event error changes metadata digests configured violations ballots caller_span approval person by"
 )
 ENTRIES = st.lists(
     st.builds(
@@ -105,5 +105,5 @@ def test_times_are_exact_to_the_nanosecond() -> None:
 def test_names_of_ours_begin_with_licet_and_metrics_have_few_attributes() -> None:
     assert all(metric.name.startswith("licet.") for metric in names.METRICS)
     few = {names.EFFECT, names.TERMINATION, names.BACKEND, names.KIND, names.ERROR_TYPE}
-    few |= {names.INTENT_ACTION, names.OUTCOME, names.CALL_OUTCOME}
+    few |= {names.INTENT_ACTION, names.OUTCOME, names.CALL_OUTCOME, names.APPROVAL_EVENT}
     assert {name for metric in names.METRICS for name in metric.attributes} <= few
