@@ -119,6 +119,7 @@ EXECUTION = (
     {
         "backend": "monty",
         "version": "1.4",
+        "plan_digest": "sha256:cafe",
         "isolation": "language",
         "contract": "sha256:c0ffee",
         "claimed": dict.fromkeys(CONTROLS, "enforced") | {"separate_kernel": "not_enforced"},
@@ -172,6 +173,44 @@ PROBE = (
 GRANTED = ("authorization", None, {"state": "granted", "reason": "finance agreed"})
 
 
+def approved(first: int) -> list[tuple[str, None, dict[str, Any]]]:
+    """The records of an approval that is asked for by record `first`, granted and spent."""
+    demand = {"count": 1, "from": ["finance"], "reviewer": "human", "expires": "60.0", "unattended": "deny"}
+    who = {"id": "grace", "groups": ["finance"], "reviewer": "human", "asserted_by": "token"}
+    reach = {"scope": "once", "vary": [], "uses": 1, "expires": "60.0"}
+    bodies: list[dict[str, Any]] = [
+        {
+            "event": "asked",
+            "of": "run",
+            "digest": "sha256:cafe",
+            "shown": "hmac-sha256:0d0c",
+            "fields": {},
+            "policy_digest": "sha256:12ab",
+            "requirements": [demand],
+            "requester": {"id": "ada", "type": "agent", "on_behalf_of": "eve", "asserted_by": "caller"},
+            "expires": "60.0",
+            "services": ["terminal"],
+        },
+        {
+            "event": "answered",
+            "answer": "approve",
+            "person": who,
+            "self": False,
+            "service": "terminal",
+            "shown": "hmac-sha256:0d0c",
+            **reach,
+            "reason": "as agreed",
+            "token": None,
+            "counts": True,
+            "objection": None,
+        },
+        {"event": "granted", "reach": reach, "by": ["grace"]},
+        {"event": "consuming", "use": 1, "digest": "sha256:cafe", "covered": None},
+        {"event": "consumed", "use": 1, "consuming": first + 3},
+    ]
+    return [("approval", None, {"approval": "01APPROVAL", **body}) for body in bodies]
+
+
 def ordinary() -> list[list[Entry]]:
     """Seven runs: allowed, denied, granted, with denied acts, timed out, without an end, and attacks."""
     kept = (Kept("stdout", b"<canary-tag>kept & shown</canary-tag>\nline two\n", b"s" * 32),)
@@ -181,7 +220,7 @@ def ordinary() -> list[list[Entry]]:
     stories: list[tuple[list[Any], tuple[Kept, ...]]] = [
         ([request(), decision("allow"), SELECTION, EXECUTION, result("exited")], kept),
         ([request("bob"), decision("deny"), SELECTION, refused], ()),
-        ([request(), decision("ask"), SELECTION, GRANTED, EXECUTION, result("exited")], ()),
+        ([request(), decision("ask"), SELECTION, *approved(13), GRANTED, EXECUTION, result("exited")], ()),
         ([request(), decision("allow"), SELECTION, EXECUTION, *acts, result("exited")], ()),
         ([request(), decision("allow"), SELECTION, EXECUTION, result("timeout")], ()),
         ([request(), decision("allow"), SELECTION, EXECUTION], ()),
@@ -194,7 +233,8 @@ def hostile() -> list[list[Entry]]:
     """One run for each hostile text, which is every text and every key of all of its records."""
     found = []
     for number, text in enumerate(HOSTILE.values()):
-        story = [request(), decision("deny"), SELECTION, GRANTED, EXECUTION, *call(1, "deny", "refused")]
+        story = [request(), decision("deny"), SELECTION, *approved(0), GRANTED, EXECUTION]
+        story += call(1, "deny", "refused")
         story += [
             access("read", "/x", allowed=False),
             PROBE,

@@ -34,8 +34,10 @@ from licet_audit.cli import audit
 from licet_audit.index.rows import RunRow, gathered
 from licet_audit.ocsf.mapping import Mapper
 from licet_audit.otlp.assembly import Assembly, Span
+from licet_audit.otlp.encoding import traces
 from licet_audit.report import run as cards
 from licet_audit.report.waiting import waited
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 Append = Callable[..., list[Record]]
 HOSTILE = "ann\u202e\x1b[31m<script>alert(1)</script>"
@@ -199,6 +201,12 @@ def test_two_short_spans_are_linked_and_none_waits() -> None:
     (answer, _) = (one for one in found if one.begin.attributes.get("licet.approval.event") == "answered")
     assert answer.begin.attributes["licet.approver.id"] == "ann"
     waits = _spans(before)
+    request = ExportTraceServiceRequest.FromString(traces([asked, resolved]))
+    sent = [span for group in request.resource_spans for span in group.scope_spans[0].spans]
+    assert [[(link.trace_id, link.span_id) for link in span.links] for span in sent] == [
+        [],
+        [(asked.trace_id, asked.span_id)],
+    ]
     assert {one.begin.name for one in waits} >= {"licet.run", "licet.execute", "execute_tool pay"}
 
 

@@ -10,7 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
@@ -46,6 +46,7 @@ def bodies(draw: st.DrawFn) -> tuple[str, str | None, dict[str, Any]]:
                 ("tool_call", "before"),
                 ("tool_call", "after"),
                 ("access", None),
+                ("approval", None),
                 ("result", "after"),
             )
         )
@@ -79,6 +80,12 @@ def bodies(draw: st.DrawFn) -> tuple[str, str | None, dict[str, Any]]:
         "allowed": st.booleans(),
         "termination": st.sampled_from(("exited", "timeout", "unknown")),
         "usage": st.fixed_dictionaries({"wall_time": st.sampled_from(("0.5", "nan", "x", "1e999", "-1"))}),
+        "event": st.sampled_from(
+            ("asked", "answered", "granted", "denied", "waiting", "resumed", "executed")
+        ),
+        "approval": words,
+        "person": st.fixed_dictionaries({"id": words}),
+        "counts": st.booleans(),
         "results": st.just([]),
         "leaked": st.integers(0, 2),
     }
@@ -99,7 +106,10 @@ wanteds = st.builds(
     tenant=st.none() | words,
     backend=st.none() | words,
     rule=st.none() | words,
-    termination=st.none() | st.sampled_from(("exited", "unfinished")),
+    termination=st.none() | st.sampled_from(("exited", "unfinished", "waiting")),
+    approval=st.none() | words,
+    approver=st.none() | words,
+    approval_state=st.none() | st.sampled_from(("pending", "granted", "denied", "consumed")),
     host=st.none() | st.sampled_from(HOSTS),
     tool=st.none() | words,
     since=st.none() | times,
@@ -161,6 +171,8 @@ def slow_row(place: int, records: list[Record]) -> RunRow:
     row: dict[str, Any] = dict.fromkeys(one.name for one in fields(RunRow))
     row |= {"termination": "unfinished", "executed": False}
     rules, hosts, tools, denied = [], [], [], []
+    approvals: list[str] = []
+    approvers: list[str] = []
     for record in records:
         kind, phase, body = record.entry.kind, record.entry.phase, record.entry.body
         nobody = row["subject"] is row["on_behalf_of"] is None
@@ -174,6 +186,8 @@ def slow_row(place: int, records: list[Record]) -> RunRow:
             row |= {"effect": "probe", "backend": text(body, "backend"), "termination": "unfinished"}
             if "results" in body:
                 row["termination"] = f"{body.get('leaked')} refuted"
+        if kind == "approval":
+            slow_approval(row, body, approvals, approvers)
         if kind == "execution":
             row |= {"backend": text(body, "backend"), "isolation": text(body, "isolation"), "executed": True}
         if kind == "result":
@@ -195,9 +209,25 @@ def slow_row(place: int, records: list[Record]) -> RunRow:
             asked(f"{action} {target}", hosts, tools)
             denied += [] if body.get("allowed") is True else [f"{action} {target}"]
     lists = {"rules": rules, "hosts": hosts, "tools": tools, "denied": denied}
+    lists |= {"approvals": approvals, "approvers": approvers}
     row |= {name: tuple(dict.fromkeys(found)) for name, found in lists.items()}
     row |= {"run_id": records[0].entry.run_id, "time": records[0].entry.time, "place": place}
     return RunRow(**row | {"first_seq": records[0].seq, "last_seq": records[-1].seq})
+
+
+def slow_approval(
+    row: dict[str, Any], body: Mapping[str, Any], approvals: list[str], approvers: list[str]
+) -> None:
+    event, name = text(body, "event"), text(body, "approval")
+    if name is not None and name not in approvals:
+        approvals.append(name)
+    if row["termination"] in ("unfinished", "waiting") and event in ("waiting", "resumed"):
+        row["termination"] = "waiting" if event == "waiting" else "unfinished"
+    if event == "answered" and body.get("counts") is True and (who := text(body, "person", "id")) is not None:
+        approvers.append(who)
+    states = {"asked": "pending", "granted": "granted", "denied": "denied", "executed": "consumed"}
+    if event in states and name == (approvals[-1] if approvals else None):
+        row["approval_state"] = states[event]
 
 
 def asked(intent: str, hosts: list[str], tools: list[str]) -> None:
@@ -212,7 +242,9 @@ def chosen(rows: list[RunRow], wanted: Wanted) -> list[RunRow]:
     """The rows that are wanted, one question after the other."""
     equal = {"effect": wanted.decision, "tenant": wanted.tenant}
     equal |= {"backend": wanted.backend, "termination": wanted.termination}
+    equal |= {"approval_state": wanted.approval_state}
     among = {"rules": wanted.rule, "hosts": wanted.host, "tools": wanted.tool}
+    among |= {"approvals": wanted.approval, "approvers": wanted.approver}
     for name, value in equal.items():
         rows = [row for row in rows if value is None or getattr(row, name) == value]
     for name, value in among.items():

@@ -119,6 +119,9 @@ def test_filters_and_forms(capsys: pytest.CaptureFixture[str], log: str) -> None
         "hosts": [],
         "tools": [],
         "denied": [],
+        "approvals": [],
+        "approvers": [],
+        "approval_state": None,
     }
     assert json.loads(ask(capsys, *at, "--count", "--json")[1]) == {"count": 2}
     assert ask(capsys, *at, "--count", "--decision", "deny")[1] == "1\n"

@@ -272,7 +272,8 @@ def test_a_run_that_began_after_the_check_is_counted_apart() -> None:
         )
         return RunRow(
             f"r{number}", seq, seq, f"2026-11-0{number}T00:00:00Z", effect="allow", termination="exited",
-            executed=True, duration=None, rules=(), hosts=(), tools=(), denied=(), place=seq, **rest,
+            executed=True, duration=None, rules=(), hosts=(), tools=(), denied=(), approvals=(),
+            approvers=(), approval_state=None, place=seq, **rest,
         )  # fmt: skip
 
     counted = gather([row(3, 20), row(2, 10), row(1, 9)], total=3, limit=5, end=10, heard=lambda: None)

@@ -288,6 +288,15 @@ def test_a_grant_reaches_as_far_as_all_agreed(
     assert why is None or why in failed(result)["contradictions"]
 
 
+def test_the_number_of_a_use_is_the_one_that_it_got(state: StateDirectory, append: Append) -> None:
+    """Two that were about to spend the same use: the store gave one of them the next."""
+    told = _reaching(OTHER)
+    place = max(at for at, one in enumerate(told) if one.body.get("event") == "consuming")
+    told[place] = replace(told[place], body={**told[place].body, "use": 1})
+    append(told)
+    assert verify(state).status == "proven"
+
+
 def test_a_grant_is_not_spent_more_often_than_it_was_given_for(state: StateDirectory, append: Append) -> None:
     append(_reaching(OTHER, uses=1))
     assert "is consumed, and was spent before" in failed(verify(state))["contradictions"]

@@ -22,7 +22,7 @@ JSON = st.recursive(
 FIELDS = (
     "at subject results attacks backend version isolation termination success exit_code detail tool sequence"
     " effect outcome policy verdicts verdict rules opened candidates required claimed took_ns action target"
-    " usage event error changes metadata digests configured violations ballots caller_span"
+    " usage event error changes metadata digests configured violations ballots caller_span approval person by"
 )
 ENTRIES = st.lists(
     st.builds(
@@ -105,5 +105,27 @@ def test_times_are_exact_to_the_nanosecond() -> None:
 def test_names_of_ours_begin_with_licet_and_metrics_have_few_attributes() -> None:
     assert all(metric.name.startswith("licet.") for metric in names.METRICS)
     few = {names.EFFECT, names.TERMINATION, names.BACKEND, names.KIND, names.ERROR_TYPE}
-    few |= {names.INTENT_ACTION, names.OUTCOME, names.CALL_OUTCOME}
+    few |= {names.INTENT_ACTION, names.OUTCOME, names.CALL_OUTCOME, names.APPROVAL_EVENT}
     assert {name for metric in names.METRICS for name in metric.attributes} <= few
+
+
+def test_approvals_are_counted_by_step_and_timed_where_one_process_saw_both_ends() -> None:
+    def step(event: str, second: int, approval: str = "A") -> Entry:
+        time = f"2026-11-29T17:00:{second:02}.000000000Z"
+        return Entry("approval", "r", {"event": event, "approval": approval}, time, 1)
+
+    measures = RunMeasures()
+    told = [step("asked", 0), step("answered", 5), step("granted", 7), step("denied", 9, "B"), step("odd", 9)]
+    found = [
+        (metric.name, amount, about.get(names.APPROVAL_EVENT))
+        for record in recorded(told)
+        for metric, amount, about in measures.feed(record)
+        if metric in (names.APPROVALS, names.APPROVAL_DURATION)
+    ]
+    assert found == [
+        ("licet.approvals", 1, "asked"),
+        ("licet.approvals", 1, "answered"),
+        ("licet.approvals", 1, "granted"),
+        ("licet.approval.duration", 7.0, "granted"),
+        ("licet.approvals", 1, "denied"),
+    ]

@@ -20,10 +20,12 @@ from licet import Runtime, Settings, Termination, telemetry
 from licet.backend import Descriptor, Host, Language, Outcome, Sandbox, ToolCall
 from licet.contract import Control, Enforcement, Level, SandboxEnforcementContract
 from licet.errors import AuditUnavailable, BackendError
+from licet.logbook import Gaps
 from licet.plan import ExecutionPlan
 from licet.record import Entry, MemoryLog, Record
 from licet.state import open_state
 from licet.telemetry import emitter, names
+from licet.trail import Trail
 from licet_audit.log import DurableLog
 from licet_audit.otlp.assembly import Assembly
 from opentelemetry import context as otel_context
@@ -161,6 +163,28 @@ def test_a_run_is_a_span_below_the_callers_with_its_steps_below_it(exporter: InM
     assert (said[names.USER_ID], said[names.SESSION_ID], said[names.AGENT_NAME]) == ("ada", "s1", "bot")
     assert attributes(spans["execute_tool wipe"])[names.CALL_OUTCOME] == "denied"
     assert {span.status.status_code for span in exporter.get_finished_spans()} == {StatusCode.UNSET}
+
+
+def test_no_span_waits_for_an_approval_and_its_end_is_linked_to_its_asking(
+    exporter: InMemorySpanExporter,
+) -> None:
+    trail = Trail(MemoryLog(), "R", best_effort=False, gaps=Gaps())
+
+    async def steps() -> None:
+        trail.step("execution", {"backend": "puppet"}, phase="before")
+        for event in ("asked", "granted", "waiting"):
+            trail.step("approval", {"event": event, "approval": "A"})
+            await trail.commit()
+
+    with trail:
+        asyncio.run(steps())
+        assert telemetry.settle(5)
+        spans = by_name(exporter)  # nothing is open while it waits
+        assert {"licet.run", "licet.execute", "licet.approval"} < spans.keys()
+    asked, resolved = spans["licet.approval.request"], spans["licet.approval.resolve"]
+    assert [link.context.span_id for link in resolved.links] == [span_id(asked)]
+    assert (len(asked.links), parent(asked)) == (0, span_id(spans["licet.execute"]))
+    assert attributes(resolved)[names.APPROVAL_ID] == "A"
 
 
 def test_every_span_leads_to_the_record_that_ended_it(exporter: InMemorySpanExporter) -> None:

@@ -4,7 +4,7 @@ Rules this module keeps:
 
 - a time is that of one monotonic clock where both records go by one, and else that of wall clocks;
 - a run that asks and has no answer is counted, never guessed; where nobody was asked, the answer is what
-  authorization said at once.
+  authorization said in the same process.
 """
 
 from __future__ import annotations
@@ -70,6 +70,8 @@ def waited(records: Sequence[Record]) -> float | None:
     else:
         asked = next((one for one in records if one.entry.kind == "decision"), None)
         answered = next((one for one in reversed(records) if one.entry.kind == "authorization"), None)
+        if asked and answered and asked.writer.get("instance") != answered.writer.get("instance"):
+            return None
     if asked is None or answered is None:
         return None
     passed = since(asked, answered)

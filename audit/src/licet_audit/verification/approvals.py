@@ -52,7 +52,6 @@ class _Attempt:
 
     record: Body
     run_id: str
-    use: int
     digest: str
     covered: Body | None
 
@@ -154,7 +153,7 @@ class Approvals:
                 return self._looked_again(one)
             case "consuming":
                 one.attempts[record["seq"]] = _Attempt(
-                    record, record["run_id"], body["use"], _text(body["digest"]), body["covered"]
+                    record, record["run_id"], _text(body["digest"]), body["covered"]
                 )
             case "consumed":
                 return self._consumed(one, record)
@@ -187,16 +186,16 @@ class Approvals:
         return self._looked_again(one)
 
     def _consumed(self, one: _Approval, record: Body) -> Told:
-        body, run_id = record["body"], record["run_id"]
+        body, run_id, use = record["body"], record["run_id"], record["body"]["use"]
         attempt = one.attempts.pop(body["consuming"], None)
-        if attempt is None or (attempt.run_id, attempt.use) != (run_id, body["use"]):
+        if attempt is None or attempt.run_id != run_id:
             why = f"the approval `{one.name}` is spent, and no record before it says that it was about to be"
             return Told(why=why, lack=True)
         told = Told(spent=attempt.digest)
-        if attempt.use in one.spent:
-            return told._replace(why=_spent(one, f"for use {attempt.use} a second time"))
-        one.spent.add(attempt.use)
-        one.running[attempt.use] = attempt.digest
+        if use in one.spent:
+            return told._replace(why=_spent(one, f"for use {use} a second time"))
+        one.spent.add(use)
+        one.running[use] = attempt.digest
         one.spender = record["writer"]["instance"]
         if how := one.misused(body["consuming"], attempt):
             return told._replace(why=_spent(one, how))

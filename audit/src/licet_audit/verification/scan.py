@@ -13,7 +13,7 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -97,7 +97,11 @@ def _scan(records: list[Fields], lines: list[bytes], log: str, state_of: StateOf
     found.leaf, found.leaves = leaves[-1].hex(), b"".join(leaves)
     _require_places(found, records, log)
     _require_links(found, [one.prev for one in records])
-    found.facts, found.whole, found.unknown = condense(_facts(records, lines))
+    found.facts, found.whole, found.unknown = condense(filter(None, map(facts.of, records)))
+    found.facts = [
+        one._replace(about=_content(lines[one.seq - found.first])) if one.what == facts.APPROVAL else one
+        for one in found.facts
+    ]
     found.moments.follow(found.first, [one.time for one in records])
     for one, line in zip(records, lines, strict=True):
         if one.kind == "log":
@@ -108,15 +112,6 @@ def _scan(records: list[Fields], lines: list[bytes], log: str, state_of: StateOf
         found.ended = found.events[-1][1].get("event")
     found.roots = _roots(found.first, found.leaves)
     return found
-
-
-def _facts(records: list[Fields], lines: list[bytes]) -> Iterator[Fact]:
-    """What the records say of runs; a record of an approval says all that is in it."""
-    for one in filter(None, map(facts.of, records)):
-        if one.what == facts.APPROVAL:
-            yield one._replace(about=_content(lines[one.seq - records[0].seq]))
-        else:
-            yield one
 
 
 def _require_places(found: Accepted, records: list[Fields], log: str) -> None:

@@ -175,7 +175,7 @@ class Consuming(Part):
     event: Literal["consuming"]
     approval: str
     use: int
-    """Counts the uses of an approval, from 1."""
+    """Counts the uses of an approval, from 1; another one, if somebody is faster."""
     digest: Hash
     """Of the plan or the call that it is spent for."""
     covered: Covered | None
@@ -188,6 +188,7 @@ class Consumed(Part):
     event: Literal["consumed"]
     approval: str
     use: int
+    """Counts the uses of an approval, from 1."""
     consuming: int
     """The number of the record that said that it was about to be."""
 
