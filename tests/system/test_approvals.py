@@ -112,7 +112,16 @@ def test_whoever_is_there_is_asked_and_it_runs(policy: Callable[[str], str]) -> 
         assert request.run_id == result.run_id
     entries = [record.entry for record in log.records()]
     events = [entry.body["event"] for entry in entries if entry.kind == "approval"]
-    assert events == ["asked", "waiting", "answered", "granted", "consuming", "consumed", "executed"]
+    assert events == [
+        "asked",
+        "waiting",
+        "answered",
+        "granted",
+        "resumed",
+        "consuming",
+        "consumed",
+        "executed",
+    ]
     steps = [entry.body.get("event", entry.kind) for entry in entries]
     assert steps.index("consuming") < steps.index("consumed") < steps.index("execution")
 

@@ -135,7 +135,7 @@ def unselected(prepared: Prepared) -> tuple[Termination, str] | None:
 
 
 def void(now: Prepared, request: ApprovalRequest) -> str | None:
-    """Why a grant of `request` is good for nothing as things are `now`; None if nothing is known that voids it."""
+    """Why a grant of `request` is good for nothing as things are `now`; None if nothing voids it so far."""
     if now.stack.digest != request.policy_digest:
         return "the policy is not the one any more under which this was approved"
     if now.decision.effect == "deny":
@@ -159,13 +159,11 @@ def changed(shown: ApprovalRequest, now: ApprovalRequest, decision: Decision) ->
     return None
 
 
-def stopped(
+def waiting(
     prepared: Prepared, trail: Trail, permit: Permit, tool_calls: Sequence[ToolCallMade] = ()
 ) -> ExecutionResult:
-    """The result of a run that waits for an approval, or whose approval was denied while nobody ran it."""
-    pending = permit.state == "pending"
-    termination = Termination.approval_pending if pending else Termination.approval_denied
-    result = refused(prepared, trail, termination, permit.reason, permit.advice)
+    """The result, so far, of a run that waits for an approval."""
+    result = refused(prepared, trail, Termination.approval_pending, permit.reason, permit.advice)
     return replace(result, approval=permit.approval, tool_calls=tuple(tool_calls))
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from licet import bodies, conclude, keeping, messages, suspending, telemetry
 from licet import plan as plans
-from licet.approvals import clocks, freezing, showing, telling
+from licet.approvals import clocks, freezing, showing
 from licet.approvals.desk import Desk, Permit
 from licet.approvals.forms import ApprovalRequest, StoredApproval
 from licet.backend import Backend, GuestError, Outcome, Reply, Termination
@@ -39,6 +39,7 @@ from licet.probe.results import Progress
 from licet.rerun import surroundings
 from licet.result import ExecutionResult
 from licet.scrubbing import Leavings, cleaned, message
+from licet.select import Chosen
 from licet.surroundings import Surroundings
 from licet.trail import Trail
 from licet.waiting import WaitingCall
@@ -105,9 +106,10 @@ class Pipeline:
         await self._commits.recover(trail)
         permit = await self._desk.again(stored, trail, job.wait)
         prepared = await job.prepare()
-        if permit.state != "granted":
-            return conclude.stopped(prepared, trail, permit)
-        trail.step("approval", telling.resumed(stored.request.id))
+        if permit.state == "pending":
+            return conclude.waiting(prepared, trail, permit)
+        if permit.state == "denied":
+            return await self._denied(prepared, trail, permit)
         trail.step("decision", bodies.decision(prepared.decision, prepared.stack))
         if stored.request.kind == "run":
             return await self._granted(job, trail, permit)
@@ -131,23 +133,20 @@ class Pipeline:
         if permit.state == "granted":
             return await self._granted(job, trail, permit)
         if permit.state == "pending":
-            return conclude.stopped(prepared, trail, permit)
-        trail.step("authorization", bodies.authorization("denied", permit.reason, permit.approval))
-        return await self._refused(prepared, trail, Termination.approval_denied, permit.reason)
+            return conclude.waiting(prepared, trail, permit)
+        return await self._denied(prepared, trail, permit)
 
     async def _granted(self, job: Job, trail: Trail, permit: Permit) -> ExecutionResult:
         """Carry out what was granted, if it is still what was shown."""
-        approval = permit.approval
         prepared = await self._proved(await job.prepare(), trail, job)
         _note_selection(prepared, trail)
         void = conclude.void(prepared, permit.asked) or self._other_than(permit.asked, prepared)
         if void is not None:
-            await self._desk.withdraw(approval, trail, void)
-            return await self._refused(prepared, trail, Termination.approval_denied, void)
+            return await self._denied(prepared, trail, await self._desk.void(permit, trail, void))
         try:
             spent = await self._desk.consume(permit, trail)
         except ApprovalClosed as problem:
-            return await self._refused(prepared, trail, Termination.approval_denied, problem.message)
+            return await self._denied(prepared, trail, permit.denied(problem.message))
         trail.step("authorization", bodies.authorization("granted", permit.reason, spent))
         return await self._carry_out(job, prepared, trail, spent)
 
@@ -187,10 +186,8 @@ class Pipeline:
             return await self._finish(run, Outcome(Termination.approval_denied, detail=detail))
         permit = await self._ask_about_call(run, sealed)
         if permit.state == "pending":
-            return conclude.stopped(run.prepared, trail, permit, run.host.tool_calls)
+            return conclude.waiting(run.prepared, trail, permit, run.host.tool_calls)
         assert outcome.suspension is not None
-        if permit.asked.id == permit.approval.request.id:
-            trail.step("approval", telling.resumed(permit.asked.id))
         async with self._recording_its_end(run):
             reply = await self._settle(run, permit, await run.job.prepare())
         error = None if reply.error is None else (reply.error.type, reply.error.message)
@@ -203,8 +200,7 @@ class Pipeline:
         permit = await self._ask_about_call(run)
         if permit.state == "pending":
             reason = "nobody answered in time, and the sandbox can't wait without its process"
-            await self._desk.withdraw(permit.approval, run.trail, reason)
-            permit = replace(permit, state="denied", reason=reason)
+            permit = await self._desk.void(permit, run.trail, reason)
         return await self._settle(run, permit, await run.job.prepare())
 
     async def _ask_about_call(self, run: UnderWay, sealed: bytes | None = None) -> Permit:
@@ -234,8 +230,8 @@ class Pipeline:
                 approval.sealed or b"", prepared, trail.run_id, _call_of(approval), self._digest.key()
             )
         except SuspensionVoid as problem:
-            await self._desk.withdraw(approval, trail, problem.message)
-            return await self._refused(prepared, trail, Termination.approval_denied, problem.message)
+            permit = await self._desk.void(permit, trail, problem.message)
+            return await self._denied(prepared, trail, permit)
         plan = self._planned(prepared, trail)
         seen = suspending.surroundings(reopened, self._digest, prepared, plan)
         host = self._host(job, prepared, plan, trail, seen, past=reopened.state)
@@ -251,13 +247,13 @@ class Pipeline:
         if permit.state == "granted":
             void = conclude.void(now, permit.asked) or await self._call_other_than(permit.asked, run, now)
             if void is not None:
-                await self._desk.withdraw(approval, trail, void)
-                permit = replace(permit, state="denied", reason=void)
+                permit = await self._desk.void(permit, trail, void)
         if permit.state == "granted":
             try:
-                spent = await self._desk.consume(permit, trail)
+                suspended = _chosen(run.prepared).descriptor.suspends
+                spent = await self._desk.consume(permit, trail, resuming=suspended)
             except ApprovalClosed as problem:
-                permit = replace(permit, state="denied", reason=problem.message)
+                permit = permit.denied(problem.message)
             else:
                 trail.step("authorization", bodies.authorization("granted", permit.reason, spent))
                 run.approval = spent
@@ -273,14 +269,13 @@ class Pipeline:
     async def _under_way(self, run: UnderWay) -> ExecutionResult:
         """Execute the plan, as often as its code waits for an approval and gets it."""
         backend = self._backends[run.plan.backend]
-        chosen = run.prepared.selection.chosen
-        assert chosen is not None
+        chosen = _chosen(run.prepared)
         make = partial(bodies.execution, run.plan, chosen)
         body = run.prepared.shared.once("execution", lambda: plain_body(make()))
         if not chosen.descriptor.suspends:
             run.host.ask_alive(partial(self._call_alive, run))
+        run.trail.step("execution", body, phase="before")
         while True:
-            run.trail.step("execution", body, phase="before")
             async with self._recording_its_end(run):
                 await run.trail.commit()
                 with run.trail.inside(telemetry.ROOT):
@@ -307,9 +302,7 @@ class Pipeline:
         written = await self._commits.settle(plan, outcome, trail, self._digest)
         find = self._plugins.find
         clean = await cleaned(Leavings(outcome, *host.written()), find, plan.environment)
-        chosen = prepared.selection.chosen
-        assert chosen is not None
-        protection = conclude.protected(clean.outcome, chosen)
+        protection = conclude.protected(clean.outcome, _chosen(prepared))
         said: dict[str, Any] = {"scrubbers": self._plugins.scrubbers, **host.counts()}
         body = bodies.result(clean, protection, written, self._digest, **said)
         kept = keeping.of_result(prepared, clean.outcome, clean.output)
@@ -339,9 +332,7 @@ class Pipeline:
         return prepared
 
     def _planned(self, prepared: Prepared, trail: Trail) -> ExecutionPlan:
-        chosen = prepared.selection.chosen
-        assert chosen is not None
-        return plan_of(prepared, chosen, trail.run_id)
+        return plan_of(prepared, _chosen(prepared), trail.run_id)
 
     def _host(
         self,
@@ -366,6 +357,12 @@ class Pipeline:
             past=past,
         )
 
+    async def _denied(self, prepared: Prepared, trail: Trail, permit: Permit) -> ExecutionResult:
+        """Record that nothing of it runs, or nothing more, for want of an approval, and say so."""
+        trail.step("authorization", bodies.authorization("denied", permit.reason, permit.approval))
+        result = await self._refused(prepared, trail, Termination.approval_denied, permit.reason)
+        return replace(result, approval=permit.approval)
+
     async def _refused(
         self, prepared: Prepared, trail: Trail, termination: Termination, detail: str
     ) -> ExecutionResult:
@@ -379,6 +376,13 @@ def _note_selection(prepared: Prepared, trail: Trail) -> None:
     selection = prepared.selection
     body = prepared.shared.once("selection", lambda: plain_body(bodies.selection(selection)))
     trail.step("selection", body)
+
+
+def _chosen(prepared: Prepared) -> Chosen:
+    """What will run it, or runs it."""
+    chosen = prepared.selection.chosen
+    assert chosen is not None
+    return chosen
 
 
 def _call_of(approval: StoredApproval) -> WaitingCall:

@@ -94,7 +94,7 @@ class Trail:
         self._noted.append(entry)
 
     def aside(self, body: Mapping[str, Any], *, kind: Kind = "log", run_id: str = "") -> None:
-        """Note what belongs to another run, or to none (what a log says of itself); durable as the rest is."""
+        """Note what belongs to another run, or to none (what a log says of itself); durable as all else."""
         moment = show_instant(time.time_ns()), time.monotonic_ns()
         self._aside.append(Entry(kind, run_id, plain_body(body), *moment))
 

@@ -18,7 +18,7 @@ from licet.approvals import counting, telling
 from licet.approvals.clocks import now
 from licet.approvals.forms import OPEN, Answer, ApprovalRequest, Ending, Person, State, StoredApproval
 from licet.approvals.store import ApprovalStore
-from licet.errors import AnswerRefused
+from licet.errors import AnswerRefused, ApprovalClosed
 from licet.plain import Plain
 from licet.record import Kept
 from licet.trail import Trail
@@ -29,6 +29,7 @@ class Clerk:
 
     def __init__(self, store: ApprovalStore) -> None:
         self.store = store
+        self._granted: set[str] = set()  # whose grant is in the trail by this clerk
 
     async def ask(
         self,
@@ -73,9 +74,18 @@ class Clerk:
         await trail.commit()
         if objection is not None and before.state in OPEN:
             raise AnswerRefused(objection.why, advice=objection.advice)
-        after = await asyncio.to_thread(self.store.answer, before.request.id, answer, at)
+        try:
+            after = await asyncio.to_thread(self.store.answer, before.request.id, answer, at)
+        except (AnswerRefused, ApprovalClosed) as problem:
+            if why is None:  # somebody else was faster, so it does not count after all
+                trail.step(
+                    "approval",
+                    telling.answered(before.request, answer, is_self=is_self, objection=problem.message),
+                )
+                await trail.commit()
+            raise
         if after.state != before.state:
-            trail.step("approval", became(after, answer.person))
+            self._say(after, trail, answer.person)
             await trail.commit()
         return after
 
@@ -91,27 +101,30 @@ class Clerk:
         after = await asyncio.to_thread(
             self.store.end, approval.request.id, state, now(), reason=reason, by=by
         )
-        trail.step("approval", became(after, by))
+        self._say(after, trail, by)
         await trail.commit()
         return after
 
     async def consume(
-        self, approval: StoredApproval, request: ApprovalRequest, trail: Trail
+        self, approval: StoredApproval, request: ApprovalRequest, trail: Trail, *, resuming: bool = False
     ) -> StoredApproval:
         """Spend one use of `approval` for `request`; `consumed` is durable when this returns.
+
+        With `resuming`, the suspended run that waits for it is given out by this, once.
 
         Raises:
             ApprovalClosed: it is not granted any more, or somebody else was faster.
             AuditUnavailable, ApprovalsUnavailable: it may be spent; nothing may happen by it.
         """
-        use = approval.used + 1
-        trail.step("approval", telling.consuming(approval, request, use))
+        if approval.request.id not in self._granted:  # whoever granted it may have died before it said so
+            self._say(approval, trail)
+        trail.step("approval", telling.consuming(approval, request, approval.used + 1))
         await trail.commit()
         seq = trail.last.seq if trail.last is not None else -1
         spent = await asyncio.to_thread(
-            self.store.consume, approval.request.id, seq, now(), run_id=trail.run_id
+            self.store.consume, approval.request.id, seq, now(), run_id=trail.run_id, resuming=resuming
         )
-        trail.step("approval", telling.consumed(spent.request.id, use, seq))
+        trail.step("approval", telling.consumed(spent.request.id, spent.used, seq))
         await trail.commit()
         return spent
 
@@ -135,7 +148,12 @@ class Clerk:
             ApprovalsUnavailable: the store does not know; the trail does.
         """
         trail.step("approval", telling.ended(approval.request.id, approval.used, ending))
-        await asyncio.to_thread(self.store.ended, approval.request.id, ending, now())
+        await asyncio.to_thread(self.store.ended, approval.request.id, ending, now(), seq=approval.seq)
+
+    def _say(self, after: StoredApproval, trail: Trail, by: Person | None = None) -> None:
+        trail.step("approval", became(after, by))
+        if after.state == "granted":
+            self._granted.add(after.request.id)
 
 
 def became(after: StoredApproval, by: Person | None = None) -> Plain:

@@ -15,10 +15,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from licet.approvals import asking
+from licet.approvals import asking, telling
 from licet.approvals.clerk import Clerk
 from licet.approvals.clocks import now
 from licet.approvals.counting import identity
@@ -55,6 +55,10 @@ class Permit:
     asked: ApprovalRequest
     approval: StoredApproval
     advice: str | None = None
+
+    def denied(self, reason: str) -> Permit:
+        """The same, denied for another reason."""
+        return replace(self, state="denied", reason=reason)
 
     @classmethod
     def of(cls, stored: StoredApproval) -> Permit:
@@ -144,20 +148,23 @@ class Desk:
         found = await asyncio.to_thread(clerk.store.of_run, run_id)
         return found[-1] if found else None
 
-    async def consume(self, permit: Permit, trail: Trail) -> StoredApproval:
-        """Spend one use for what was asked (see `Clerk.consume`)."""
-        return await (await self._at_work()).consume(permit.approval, permit.asked, trail)
+    async def consume(self, permit: Permit, trail: Trail, *, resuming: bool = False) -> StoredApproval:
+        """Spend one use for what was asked; `resuming` if that was suspended (see `Clerk.consume`)."""
+        clerk = await self._at_work()
+        own = permit.approval.request.id == permit.asked.id
+        return await clerk.consume(permit.approval, permit.asked, trail, resuming=resuming and own)
 
     async def ended(self, approval: StoredApproval, trail: Trail, *, executed: bool) -> None:
         """Say what came of the use that was spent (see `Clerk.ended`)."""
         clerk = await self._at_work()
         await clerk.ended(approval, "executed" if executed else "failed_to_start", trail)
 
-    async def withdraw(self, approval: StoredApproval, trail: Trail, reason: str) -> None:
-        """End an approval that nobody can use any more; one that is over stays as it is."""
-        clerk = await self._at_work()
+    async def void(self, permit: Permit, trail: Trail, reason: str) -> Permit:
+        """Withdraw an approval that nobody can use any more; one that is over stays as it is."""
+        clerk, approval = await self._at_work(), permit.approval
         with contextlib.suppress(ApprovalClosed):
-            await clerk.end(approval, "withdrawn", trail, reason)
+            approval = await clerk.end(approval, "withdrawn", trail, reason)
+        return replace(permit.denied(reason), approval=approval)
 
     async def close(self) -> None:
         """Let go of the services and the store."""
@@ -190,6 +197,8 @@ class Desk:
             with contextlib.suppress(ApprovalClosed):
                 await clerk.end(stored, "denied", trail, reason)
             stored = await asyncio.to_thread(clerk.store.get, stored.request.id)
+        if stored.state != "pending":
+            trail.step("approval", telling.resumed(stored.request.id))
         return Permit.of(stored)
 
     async def _answered(
@@ -210,7 +219,7 @@ class Desk:
             pass
         except asyncio.CancelledError:
             if not self._can_wait(stored.request.requirements):
-                await asyncio.shield(self.withdraw(stored, trail, "the run was cancelled"))
+                await asyncio.shield(clerk.end(stored, "withdrawn", trail, "the run was cancelled"))
             raise
         finally:
             for task in (asker, watcher):
