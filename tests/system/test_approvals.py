@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from licet import ExecutionRequest, Runtime, Subject, Termination
 from licet.approvals.forms import Answer, ApprovalRequest
 from licet.approvals.queue import QueueService
 from licet.approvals.store import ApprovalStore
+from licet.cli.approvals.office import opened
 from licet.errors import NoApproval
 from licet.record import MemoryLog
 from licet.state import open_state
@@ -76,12 +78,23 @@ def approve_by(*people: str, **how: Any) -> Callable[[ApprovalRequest], Any]:
 
 def take(runtime: Runtime, approval: str, person: str, *, approve: bool = True, **how: Any) -> Any:
     """Answer as another process does."""
-    from licet.approvals.clocks import now
+    with opened(None, str(runtime.state_path)) as office:
+        request = office.store.get(approval).request
+        answer = (request.approve if approve else request.deny)(person, **how)
+        return office.recorded(request.run_id, lambda clerk, trail: clerk.take(request.id, answer, trail))
 
-    with store_of(runtime) as store:
-        request = store.get(approval).request
-        act = request.approve if approve else request.deny
-        return store.answer(approval, act(person, **how), now())
+
+@pytest.fixture(autouse=True)
+def every_log_verifies(own_directories: Path) -> Iterator[None]:
+    """Whatever a test did, the trail of it is one that an outsider can check."""
+    yield
+    if not (own_directories / ".licet" / "log").exists():
+        return
+    command = [sys.executable, "-m", "licet", "audit", "verify", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    told = json.loads(done.stdout)
+    bad = [claim for claim in told["claims"] if claim["ok"] is False]
+    assert (done.returncode, bad) == (0, [])
 
 
 # -- as a whole

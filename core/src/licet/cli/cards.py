@@ -59,7 +59,8 @@ def of_result(
     """
     note = _note(result)
     refuted = _refuted(result.decision) if result.decision else ()
-    body = _refusal(result, disabled) if _is_refusal(result) else _body(result)
+    waits = result.termination is Termination.approval_pending
+    body = _refusal(result, disabled) if _is_refusal(result) else () if waits else _body(result)
     stale = _stale(result.decision) if result.decision else ()
     taken = scrubbed.rows(result.scrubbed)
     asked = pending.rows(result, state, policy)
@@ -75,7 +76,6 @@ def of_result(
         heading = "denied while it ran"
     else:
         heading = pending.heading(result) or _HEADINGS.get(result.termination, result.termination.value)
-    waits = result.termination is Termination.approval_pending
     return Card("warn" if waits else "bad", heading, note, rows)
 
 
