@@ -1,4 +1,4 @@
-"""Files of tools: imported once, digested as they were run, never because a stranger's metadata says so."""
+"""Files of tools: imported once, digested as they were run, and never at the word of a stranger."""
 
 from __future__ import annotations
 

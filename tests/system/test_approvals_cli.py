@@ -1,15 +1,13 @@
-"""Approvals on the command line, as people type them: at terminals, in pipes, from one day to the next."""
+"""Approvals on the command line, as people type them: at terminals, in pipes, one day and the next."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +39,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name in ("STATE", "CACHE", "CONFIG"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("PAGER", "cat")
     monkeypatch.chdir(folder)
     (folder / "licet.yaml").write_text(POLICY)
     (folder / "pay.py").write_text(CODE)
@@ -108,9 +107,7 @@ def test_a_run_is_resumed_by_the_beginning_of_its_id(place: Path) -> None:
 
 def test_a_beginning_of_two_runs_or_of_none_resumes_nothing(place: Path) -> None:
     runs = sorted(pending()[1] for _ in range(2))
-    common = "".join(
-        one for one, other in takewhile(lambda pair: pair[0] == pair[1], zip(*runs, strict=True))
-    )
+    common = runs[0][: next(place for place in range(26) if runs[0][place] != runs[1][place])]
     ran = licet("run", "--resume", common, "--policy", "licet.yaml")
     assert ran.code == 2 and f"2 runs that wait begin with `{common}`" in ran.err
     ran = licet("run", "--resume", "7ZZ", "--policy", "licet.yaml")
@@ -193,7 +190,6 @@ def test_long_code_is_never_cut(place: Path) -> None:
     approval, _ = pending()
     card = licet("approvals", "show", approval).out
     assert [f"a{number} = {number}" in card for number in range(3000)] == [True] * 3000
-    os.environ["PAGER"] = "cat"
     with Terminal("approvals", "show", approval) as terminal:
         assert terminal.end() == 0
         assert "2999 = 2999" in terminal.said
@@ -260,7 +256,7 @@ def test_nobody_is_asked_where_stdin_is_the_code_or_its_input(place: Path, argum
     services(place, "terminal")
     with Terminal("run", *arguments, "--policy", "licet.yaml") as terminal:
         terminal.type("1\n\x04\x04")
-        assert terminal.end() in (3, 4)
+        assert terminal.end() in (3, 4, 5)  # no input but that of the code itself comes to this backend
         assert "approve?" not in terminal.said
 
 
@@ -272,10 +268,10 @@ def test_nobody_is_asked_without_a_terminal(place: Path) -> None:
 
 def test_a_job_in_the_background_is_not_stopped_by_a_question(place: Path) -> None:
     services(place, "terminal")
-    script = f"set -m; {sys.executable} -m licet {' '.join(UNATTENDED)} & wait $!; echo ended $?"
+    script = f"set -m; {sys.executable} -m licet {' '.join(UNATTENDED)} & wait $!; echo job over $?"
     (place / "job.py").write_text(f"import os\nos.execvp('bash', ['bash', '-c', {script!r}])\n")
     with Terminal(program=[sys.executable, "job.py"]) as terminal:
-        assert re.search(r"ended [34]\b", terminal.see("ended"))
+        assert re.search(r"job over [34]\b", terminal.see("job over"))
         assert "approve?" not in terminal.said
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -210,7 +211,13 @@ def _lines() -> Iterator[Lines]:
             _CONSOLE.give(None)
         return
     descriptor = sys.stdin.fileno()
-    loop.add_reader(descriptor, lambda: found.put_nowait(_line(descriptor)))
+
+    def hear() -> None:
+        # a line that was there when the loop looked may have been forgotten since
+        if select.select([descriptor], [], [], 0)[0]:
+            found.put_nowait(_line(descriptor))
+
+    loop.add_reader(descriptor, hear)
     try:
         yield found
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -37,11 +38,10 @@ def show(approval: str, policy: str | None, state: str | None, as_json: bool, fu
 
 
 def _put(text: str, lines: int) -> None:
-    import shutil
-
     from licet.cli.terminal import colour
 
-    if sys.stdout.isatty() and sys.stdin.isatty() and lines >= shutil.get_terminal_size().lines:
+    on_terminal = sys.stdout.isatty() and sys.stdin.isatty()
+    if on_terminal and lines >= os.get_terminal_size(sys.stdout.fileno()).lines:
         click.echo_via_pager(text, color=colour())
     else:
         click.echo(text, nl=False, color=colour())
