@@ -162,17 +162,17 @@ class ChainWriter:
     def write(self, groups: Sequence[Drafted]) -> list[Answer]:
         """Append all groups as one durable batch; answer each with its records, or why it has none.
 
-        Both locks are held; the one for appending is given back as soon as others may go on.
+        Both locks are held. Where others append too, the one for that is given back before the sync.
 
         Raises:
             AuditUnavailable: nothing of the batch is known to be durable.
         """
-        written = self.append(groups)
-        if written is not None:
-            self.locks.append.release()
-            return self.settle(written)
         try:
-            self._look()
+            if not self._is_alone(groups):
+                if (written := self.append(groups)) is not None:
+                    self.locks.append.release()
+                    return self.settle(written)
+                self._look()
             return self._append_alone(groups)
         except BaseException as problem:
             raise self._failure(problem) from problem
@@ -240,6 +240,14 @@ class ChainWriter:
             return unavailable(problem, self._state.path)
         failure = self._give_up(AuditUnavailable(f"the log failed: {type(problem).__name__}: {problem}"))
         return failure if isinstance(problem, Exception) else problem
+
+    def _is_alone(self, groups: Sequence[Drafted]) -> bool:
+        """Whether groups can be written with no look at others, who wrote nothing since this writer did.
+
+        Whoever comes now waits for both locks, and then finds what was written durable and said.
+        """
+        usual = self.sound and not (self._sealed or self._tails_pending)
+        return usual and any(map(_has_lines, groups)) and self._last.is_as_left()
 
     def _goes_on(self) -> bool:
         """Move the end to where others wrote to, if all writers agree on that; False if it takes a look."""
@@ -378,11 +386,13 @@ class ChainWriter:
         return sealed, head
 
     def _remember(self, answers: Iterable[Answer]) -> None:
-        for record in (one for answer in answers if isinstance(answer, tuple) for one in answer):
-            if record.entry.kind == "result":
-                self._open_runs.pop(record.entry.run_id, None)
-            elif record.entry.kind == "execution" and record.entry.phase == "before":
-                self._open_runs[record.entry.run_id] = record.seq
+        for answer in answers:
+            for record in answer if isinstance(answer, tuple) else ():
+                entry = record.entry
+                if entry.kind == "result":
+                    self._open_runs.pop(entry.run_id, None)
+                elif entry.kind == "execution" and entry.phase == "before":
+                    self._open_runs[entry.run_id] = record.seq
 
 
 def _has_lines(group: Drafted) -> bool:
