@@ -15,6 +15,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from licet.values import _decode, _encode, _show
 
 __all__ = [
@@ -118,7 +120,7 @@ def exactly(value: object, budget: Budget = DEFAULT) -> str:
         ValueError: as for `check_crossing`.
     """
     if budget is DEFAULT and _is_simple(value):
-        return json.dumps(value, separators=(",", ":"))
+        return orjson.dumps(value).decode()  # of such a value the same text as `json` writes, and quicker
     tree = _encode.encode(value, budget.nodes, budget.depth, budget.bytes, repr_bounded, strict=True)
     return _encode.write(tree)
 
