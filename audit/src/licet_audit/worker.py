@@ -24,10 +24,11 @@ from licet.state import StateDirectory, unavailable
 
 from licet_audit import contents
 from licet_audit.batch import Answer, Batch, Claims
+from licet_audit.drafted import Drafted
 from licet_audit.locking import Lock, LogLocks
 from licet_audit.pace import Pace
 from licet_audit.signing import Signing
-from licet_audit.writer import ChainWriter, Drafted
+from licet_audit.writer import ChainWriter
 
 PATIENCE = 30.0  # seconds that others may hold the lock, a long recovery included
 _SMALL = 128  # entries that are written in place at most
