@@ -17,11 +17,13 @@ from licet.record import Entry, Record
 from licet.state import StateDirectory, open_state
 from licet_audit import ends, growing, writer
 from licet_audit.checkpointer import Notary
+from licet_audit.drafted import Written
 from licet_audit.ends import Ends
+from licet_audit.locking import LogLocks
 from licet_audit.notes import Head
 from licet_audit.reader import LogReader
 from licet_audit.segments import listing, snapshot
-from licet_audit.writer import ChainWriter, Written
+from licet_audit.writer import ALONE, ChainWriter
 
 Make = Callable[..., Entry]
 pytestmark = pytest.mark.skipif(ends._boot() is None, reason="nothing is shared without an id of the boot")
@@ -152,6 +154,70 @@ def test_one_sync_makes_the_lines_of_all_durable(
     assert disk.syncs == 1
     assert [record.seq for records in found for record in records] == [7, 8, 9]
     assert numbers(state) == list(range(9))
+    for one in three:
+        one.close()
+    assert LogReader(state).verify().status == "proven"
+
+
+def held_in_syncs(disk: Disk, monkeypatch: pytest.MonkeyPatch, one: ChainWriter) -> list[bool]:
+    """Whether the lock for appending is held in each sync from now on."""
+    found: list[bool] = []
+
+    def sync(descriptor: int) -> None:
+        found.append(one.locks.append.held)
+        disk.sync(descriptor)
+
+    monkeypatch.setattr(growing, "sync", sync)
+    return found
+
+
+def test_who_is_alone_for_a_while_lets_nobody_write_behind_its_lines(
+    state: StateDirectory, disk: Disk, three: list[ChainWriter], entry: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, _ = three
+    write(first, entry(n=6))
+    held = held_in_syncs(disk, monkeypatch, first)
+    for n in range(7, 7 + ALONE + 2):
+        write(first, entry(n=n))
+    assert held == [False] * ALONE + [True] * 2
+    write(second, entry(n=-1))
+    held.clear()
+    write(first, entry(n=-2))
+    assert held == [False]  # there is somebody
+    assert numbers(state) == [*range(7 + ALONE + 2), -1, -2]
+    for one in three:
+        one.close()
+    assert LogReader(state).verify().status == "proven"
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["the disk fails", "it is interrupted"])
+def test_others_go_on_from_what_was_durable_when_one_fails_that_took_itself_to_be_alone(
+    state: StateDirectory,
+    disk: Disk,
+    three: list[ChainWriter],
+    entry: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    stopped: bool,
+) -> None:
+    first, second, _ = three
+    for n in range(6, 6 + ALONE + 2):
+        write(first, entry(n=n))
+    if stopped:
+        first.locks.take()
+        (path,) = (segment.path for segment in listing(state))
+        line = path.read_bytes()
+        monkeypatch.setattr(growing, "sync", lambda descriptor: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            first.write(first.draft([[entry(n=99)]]))
+        assert path.read_bytes() == line
+        first.unlock()
+        monkeypatch.setattr(growing, "sync", disk.sync)
+    else:
+        disk.fails = broken()
+        with pytest.raises(AuditUnavailable, match=r"reported an error$"):
+            write(first, entry(n=99))
+    assert write(second, entry(n=-1))[0].seq == 1 + 6 + ALONE + 2
+    assert numbers(state) == [*range(6 + ALONE + 2), -1]
     for one in three:
         one.close()
     assert LogReader(state).verify().status == "proven"
@@ -310,6 +376,48 @@ def test_a_writer_that_is_killed_while_others_wait_holds_up_nobody(
     assert LogReader(state).verify().status == "proven"
 
 
+DIES_ALONE = """
+import os, sys
+from pathlib import Path
+from licet.record import Entry
+from licet.state import open_state
+from licet_audit import growing
+from licet_audit.ends import Ends
+from licet_audit.writer import ALONE, ChainWriter
+one = ChainWriter(open_state(Path(sys.argv[1])), 2**26)
+one.prepare()
+one.locks.take()
+one.join()
+entry = lambda n: Entry("request", "r", {"n": n}, "", 1)
+for n in range(ALONE + 1):
+    one.write(one.draft([[entry(6 + n)]]))
+    one.unlock()
+    one.locks.take()
+die = lambda *_: os.kill(os.getpid(), 9)
+if sys.argv[2] == "sync":
+    growing.sync = die
+else:
+    Ends.say_both = die
+one.write(one.draft([[entry(7 + ALONE)]]))
+"""
+
+
+@pytest.mark.parametrize("moment", ["sync", "word"])
+def test_whole_lines_of_one_that_is_killed_alone_are_made_durable_by_the_next(
+    state: StateDirectory, disk: Disk, three: list[ChainWriter], entry: Make, moment: str
+) -> None:
+    died = subprocess.run([sys.executable, "-c", DIES_ALONE, state.path, moment], timeout=60, check=False)
+    assert died.returncode == -9
+    assert write_behind(three[0], entry(n=8 + ALONE)) is None  # a line stands there that it did not say
+    assert write(three[0], entry(n=8 + ALONE))[0].seq == 9 + ALONE
+    (path,) = (segment.path for segment in listing(state))
+    assert disk.holds(path, path.stat().st_size)
+    assert numbers(state) == list(range(9 + ALONE))
+    for one in three:
+        one.close()
+    assert LogReader(state).verify().status == "proven"
+
+
 GARBAGE = [b"", b"x", bytes(96), b"\xff" * 96, b"{}\n" * 1000]
 
 
@@ -357,7 +465,9 @@ def test_what_is_said_of_another_file_or_start_of_the_system_counts_for_nothing(
     written, durable = three[0].locks.ends.read()
     assert written == durable is not None
     monkeypatch.setattr(ends, "_boot", lambda: b"later   ")
-    assert three[0].locks.ends.read() == (None, None)
+    later = LogLocks(state)
+    assert later.ends.read() == (None, None)
+    later.close()
 
 
 def test_more_behind_what_a_sync_lost_than_anybody_said_is_not_cut(

@@ -35,6 +35,9 @@ class Head:
 NOTHING = Head(-1, "")
 
 
+_TEXT_OR_NONE = {str, type(None)}
+
+
 class Draft:
     """An entry whose place is open: its line is spelled but for `seq` and `prev`."""
 
@@ -109,9 +112,8 @@ def _require_form(entry: Entry) -> None:
     Raises:
         ValueError: a field is of another type, or is no number of nanoseconds.
     """
-    texts = (entry.kind, entry.run_id, entry.time)
-    more = (entry.phase, entry.trace_id, entry.span_id)
-    if not all(type(one) is str for one in texts) or not all(one is None or type(one) is str for one in more):
+    needed = type(entry.kind) is type(entry.run_id) is type(entry.time) is str
+    if not needed or not {type(entry.phase), type(entry.trace_id), type(entry.span_id)} <= _TEXT_OR_NONE:
         raise ValueError("a field of it is no text")
     if type(entry.mono_ns) is not int or not 0 <= entry.mono_ns < 10**19:
         raise ValueError(f"`{entry.mono_ns}` is no number of nanoseconds")

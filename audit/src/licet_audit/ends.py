@@ -61,25 +61,31 @@ class Ends:
     def __init__(self, descriptor: int) -> None:
         """`descriptor` is `sync.lock`, open for reading and writing."""
         self._file = descriptor
+        self._data = b""  # as it was read or said last, with what that says: nobody spells the same twice
+        self._ends: tuple[End | None, End | None] = (None, None)
 
     def read(self) -> tuple[End | None, End | None]:
         """The end of what is written, and of what is durable; None where nothing is known."""
         if _boot() is None:
             return None, None
         data = os.pread(self._file, 2 * _SIZE, 0)
-        return _end(data[:_SIZE]), _end(data[_SIZE:])
+        if data != self._data:
+            self._data, self._ends = data, (_end(data[:_SIZE]), _end(data[_SIZE:]))
+        return self._ends
 
     def say_written(self, end: End) -> None:
         """Say where the last whole batch ends; `log.lock` is held."""
-        self._say(_spelled(end), 0)
+        data = self._say(_spelled(end), 0)
+        self._data, self._ends = data + self._data[_SIZE:], (end, self._ends[1])
 
     def say_durable(self, end: End) -> None:
         """Say what a sync covered; the lock of `sync.lock` is held."""
-        self._say(_spelled(end), _SIZE)
+        data = self._say(_spelled(end), _SIZE)
+        self._data, self._ends = self._data[:_SIZE] + data, (self._ends[0], end)
 
     def say_both(self, end: End) -> None:
         """Say that all that is written is durable; both locks are held."""
-        self._say(2 * _spelled(end), 0)
+        self._data, self._ends = self._say(2 * _spelled(end), 0), (end, end)
 
     def settled(self, first: int, inode: int, size: int) -> End:
         """What to say of a segment that is durable as a whole, for all who wait for that; both are held."""
@@ -141,9 +147,10 @@ class Ends:
         finally:
             os.close(file)
 
-    def _say(self, data: bytes, offset: int) -> None:
+    def _say(self, data: bytes, offset: int) -> bytes:
         if _boot() is not None:
             os.pwrite(self._file, data, offset)
+        return data
 
 
 def durable_part(state: StateDirectory) -> list[Segment] | None:

@@ -42,7 +42,7 @@ class Growing:
         self.file = -1
         self._state = state
         self._locks = locks
-        self._inode = 0
+        self._device = self._inode = 0
         self._end: End | None = None  # as this writer last said it, or heard it
 
     def switch_to(self, segment: Segment, *, make: bool = False) -> None:
@@ -54,7 +54,9 @@ class Growing:
         flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT | os.O_EXCL if make else 0)
         descriptor = open_plain(segment.path, flags)
         self.close()
-        self.file, self.segment, self._inode = descriptor, segment, os.fstat(descriptor).st_ino
+        opened = os.fstat(descriptor)
+        self.file, self.segment = descriptor, segment
+        self._device, self._inode = opened.st_dev, opened.st_ino
 
     def close(self) -> None:
         """Close the file; nothing is touched."""
@@ -67,13 +69,13 @@ class Growing:
         self.segment = self.segment.resized(size)
 
     def size_now(self) -> int | None:
-        """How large the file is; None if it was cut, moved or deleted.
-
-        Raises:
-            OSError: nobody can tell.
-        """
-        now = os.fstat(self.file)
-        return now.st_size if now.st_size >= self.segment.size and _is_at(now, self.segment.path) else None
+        """How large the file is; None if it was cut, moved or deleted."""
+        try:
+            now = self.segment.path.lstat()
+        except OSError:
+            return None
+        is_this = (now.st_dev, now.st_ino) == (self._device, self._inode)  # no other can be while it is open
+        return now.st_size if is_this and now.st_size >= self.segment.size else None
 
     def is_of_another_epoch(self) -> bool:
         """Whether a sync failed since this was opened, so that it has to be opened again.
@@ -82,6 +84,11 @@ class Growing:
         """
         _, durable = self._locks.ends.read()
         return self._end is not None and durable is not None and self._end.epoch != durable.epoch
+
+    def is_as_left(self) -> bool:
+        """Whether nobody wrote or failed since this writer last did. Both locks are held."""
+        end = self._end
+        return end is not None and self._locks.ends.read() == (end, end) and self.size_now() == end.size
 
     def agreed_size(self) -> int | None:
         """Where all writers agree that the segment ends, so that one may write there before that is durable.
@@ -209,10 +216,3 @@ class Growing:
                     ends.say_written(end._replace(size=start))
             finally:
                 lock.release()
-
-
-def _is_at(file: os.stat_result, path: Path) -> bool:
-    """Whether an open file is still where it was opened."""
-    with contextlib.suppress(OSError):
-        return os.path.samestat(file, path.lstat())
-    return False

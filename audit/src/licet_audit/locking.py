@@ -9,7 +9,6 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import contextlib
 import os
 
 from licet.files import open_plain
@@ -40,8 +39,10 @@ class Lock:
 
     def attempt(self) -> bool:
         """Take it if it is free; False also if it can't be asked for, which `take` tells."""
-        with contextlib.suppress(OSError):
+        try:
             self.held = try_lock(self._descriptor)
+        except OSError:
+            return False
         return self.held
 
     def release(self) -> None:

@@ -55,10 +55,17 @@ class DurableLog:
             if self._closed:
                 raise AuditUnavailable(CLOSED.message, advice=CLOSED.advice)
             batch = self._gathered.get(loop)
+            first = batch is None
             if batch is None:
                 batch = self._gathered[loop] = Batch(loop)
-                loop.call_soon(self._flush, batch)
             future = batch.add(entries)
+        if first:
+            try:
+                await asyncio.sleep(0)
+            except BaseException:
+                loop.call_soon(self._flush, batch)  # it goes, others may wait for the batch
+                raise
+            self._flush(batch)
         return await future
 
     async def close(self) -> None:

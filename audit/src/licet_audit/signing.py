@@ -31,7 +31,8 @@ class Signing:
     def __init__(self, state: StateDirectory) -> None:
         self._state = state
         self._schedule = Schedule(time.monotonic())
-        self._changed = threading.Condition()
+        self._guard = threading.Lock()
+        self._changed = threading.Condition(self._guard)
         self.thread: threading.Thread | None = None
         self._appended = 0
         self._size = 0
@@ -43,7 +44,7 @@ class Signing:
         new, self._appended, self._size = records - self._appended, records, size
         if not new:
             return
-        with self._changed:
+        with self._guard:
             if self._schedule.appended(new, time.monotonic()):
                 self._changed.notify()
         if self.thread is None:
@@ -62,7 +63,7 @@ class Signing:
                 self._end = "close"
                 self._work()  # no thread could be started for it
             return
-        with self._changed:
+        with self._guard:
             self._end = "close" if sound else "leave"
             self._changed.notify()
         self.thread.join()
@@ -84,7 +85,7 @@ class Signing:
 
     def _wait(self) -> int | None:
         """Wait until something is due and return for how many records, 0 for a heartbeat; None at the end."""
-        with self._changed:
+        with self._guard:
             while self._end is None and (seconds := self._schedule.wait(time.monotonic())) > 0:
                 self._changed.wait(seconds)
             return self._schedule.begin(time.monotonic()) if self._end is None else None
@@ -93,7 +94,7 @@ class Signing:
         try:
             self._show_unsigned(Head.parse(sign().text).size)
         except Exception as problem:
-            with self._changed:
+            with self._guard:
                 self._schedule.failed(due)
             self._tell(problem)
         else:

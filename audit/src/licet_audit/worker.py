@@ -13,11 +13,10 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
 from licet.errors import AuditUnavailable
@@ -25,10 +24,11 @@ from licet.state import StateDirectory, unavailable
 
 from licet_audit import contents
 from licet_audit.batch import Answer, Batch, Claims
+from licet_audit.drafted import Drafted
 from licet_audit.locking import Lock, LogLocks
 from licet_audit.pace import Pace
 from licet_audit.signing import Signing
-from licet_audit.writer import ChainWriter, Drafted
+from licet_audit.writer import ChainWriter
 
 PATIENCE = 30.0  # seconds that others may hold the lock, a long recovery included
 _SMALL = 128  # entries that are written in place at most
@@ -104,8 +104,8 @@ class Worker:
             if not self._writer.joined or not self._writer.locks.attempt():
                 return False
             try:
-                with self._measured():
-                    answers = self._writer.write(self._writer.draft(batch.groups()))
+                drafts = self._writer.draft(batch.groups())
+                answers = self._measured(lambda: self._writer.write(drafts))
             finally:
                 self._writer.unlock()
         except AuditUnavailable as problem:
@@ -185,16 +185,15 @@ class Worker:
                 if written.end is not None:
                     claims.give()
                     self._wait_for(writer.locks.sync)
-                with self._measured():
-                    answers = writer.settle(written)
+                answers = self._measured(lambda: writer.settle(written))
                 left = claims.take()
                 return [one for one in _split(batches, answers) if one[0] in left]
             claims.give()
         self._wait_for(writer.locks)
         if batches := claims.take():
             writer.join()
-            with self._measured():
-                answers = writer.write([one for batch in batches for one in drafts[batch]])
+            groups = [one for batch in batches for one in drafts[batch]]
+            answers = self._measured(lambda: writer.write(groups))
             return _split(batches, answers)
         return []
 
@@ -217,14 +216,14 @@ class Worker:
         finally:
             self._locking_since = None
 
-    @contextlib.contextmanager
-    def _measured(self) -> Iterator[None]:
-        """Around what makes records durable: note how long a sync of ours took, and what is to be signed."""
+    def _measured(self, write: Callable[[], list[Answer]]) -> list[Answer]:
+        """Make records durable by `write`; note how long a sync of ours took, and what is to be signed."""
         began, before = time.monotonic(), self._writer.syncs
-        yield
+        answers = write()
         if self._writer.syncs > before:
             self._pace.wrote(time.monotonic() - began)
         self._signing.appended(self._writer.written, self._writer.size)
+        return answers
 
 
 def _split(batches: Sequence[Batch], answers: Sequence[Answer]) -> list[_Answered]:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from licet.errors import AuditUnavailable, EntryRefused
 from licet.files import sync_directory
@@ -29,28 +28,17 @@ from licet.state import StateDirectory, failures, unavailable
 from licet_audit import recovery, removals, segments
 from licet_audit.batch import Answer
 from licet_audit.chain import NOTHING, Draft, Head, Spelling, log_entry
-from licet_audit.ends import End
+from licet_audit.drafted import Drafted, Written, empty_answer, has_lines
 from licet_audit.growing import Growing, Stopped
 from licet_audit.identity import identity
 from licet_audit.locking import LogLocks
 from licet_audit.pinned import MOVE_ASIDE, require_continued
 from licet_audit.segments import SEALED, Damaged, Segment
 
-Drafted = list[Draft] | EntryRefused
-"""The entries of one append, or why they can't be recorded."""
+ALONE = 8  # batches in a row after which a writer takes itself to be the only one
 
 _failed: dict[str, str] = {}
 """Why this process gave up writing to a log, by its id, until the log has recorded that."""
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A batch that stands in the log: its answers, its bytes, where it ends, and how many records it has."""
-
-    answers: list[Answer]
-    data: bytes = b""
-    end: End | None = None  # None if nothing was to be written
-    records: int = 0
 
 
 class ChainWriter:
@@ -68,6 +56,7 @@ class ChainWriter:
         self._tails_pending = True  # a writer that died may have set a tail aside without recording it
         self._head = NOTHING
         self._open_runs: dict[str, int] = {}  # run id to its first record
+        self._row = 0  # batches since others wrote, as far as both locks were free for them
         self._presence: recovery.Writer | None = None
         self._broken: AuditUnavailable | None = None
 
@@ -138,8 +127,8 @@ class ChainWriter:
             AuditUnavailable: nothing of the batch is written.
         """
         self._require_sound()
-        if not self._tails_pending and not any(map(_has_lines, groups)):
-            return Written(list(map(_empty_answer, groups)))
+        if not self._tails_pending and not any(map(has_lines, groups)):
+            return Written(list(map(empty_answer, groups)))
         try:
             return self._append(groups) if self._goes_on() else None
         except BaseException as problem:
@@ -162,17 +151,17 @@ class ChainWriter:
     def write(self, groups: Sequence[Drafted]) -> list[Answer]:
         """Append all groups as one durable batch; answer each with its records, or why it has none.
 
-        Both locks are held; the one for appending is given back as soon as others may go on.
+        Both locks are held. Where others append too, the one for that is given back before the sync.
 
         Raises:
             AuditUnavailable: nothing of the batch is known to be durable.
         """
-        written = self.append(groups)
-        if written is not None:
-            self.locks.append.release()
-            return self.settle(written)
         try:
-            self._look()
+            if not self._is_alone(groups):
+                if (written := self.append(groups)) is not None:
+                    self.locks.append.release()
+                    return self.settle(written)
+                self._look()
             return self._append_alone(groups)
         except BaseException as problem:
             raise self._failure(problem) from problem
@@ -241,6 +230,18 @@ class ChainWriter:
         failure = self._give_up(AuditUnavailable(f"the log failed: {type(problem).__name__}: {problem}"))
         return failure if isinstance(problem, Exception) else problem
 
+    def _is_alone(self, groups: Sequence[Drafted]) -> bool:
+        """Whether groups can be written with both locks held to the end, which spares words to others.
+
+        So it is if nobody else wrote for a while. Whoever comes now waits for one sync, and then finds what
+        was written durable and said.
+        """
+        usual = self.sound and not (self._sealed or self._tails_pending) and any(map(has_lines, groups))
+        if not usual or not self._last.is_as_left():
+            return False
+        self._row += 1
+        return self._row > ALONE
+
     def _goes_on(self) -> bool:
         """Move the end to where others wrote to, if all writers agree on that; False if it takes a look."""
         if self._sealed or self._tails_pending:
@@ -278,6 +279,7 @@ class ChainWriter:
         last = self._last
         if size == last.segment.size:
             return True
+        self._row = 0
         head = segments.grown_head(last.file, last.segment, size, self._head)
         if head is None:
             return False
@@ -378,21 +380,14 @@ class ChainWriter:
         return sealed, head
 
     def _remember(self, answers: Iterable[Answer]) -> None:
-        for record in (one for answer in answers if isinstance(answer, tuple) for one in answer):
-            entry = record.entry
-            event = entry.body.get("event") if entry.kind == "approval" else None
-            if entry.kind == "result" or event == "waiting":
-                self._open_runs.pop(entry.run_id, None)
-            elif event == "resumed" or (entry.kind == "execution" and entry.phase == "before"):
-                self._open_runs.setdefault(entry.run_id, record.seq)
-
-
-def _has_lines(group: Drafted) -> bool:
-    return bool(group) and not isinstance(group, EntryRefused)
-
-
-def _empty_answer(group: Drafted) -> Answer:
-    return group if isinstance(group, EntryRefused) else ()
+        for answer in answers:
+            for record in answer if isinstance(answer, tuple) else ():
+                entry = record.entry
+                event = entry.body.get("event") if entry.kind == "approval" else None
+                if entry.kind == "result" or event == "waiting":
+                    self._open_runs.pop(entry.run_id, None)
+                elif event == "resumed" or (entry.kind == "execution" and entry.phase == "before"):
+                    self._open_runs.setdefault(entry.run_id, record.seq)
 
 
 def forget_failures() -> None:

@@ -123,10 +123,29 @@ def test_code_may_call_its_variables_as_it_likes(code: str, run: Any) -> None:
     assert run(code).value == [1, (2,), {"a": {3}}]
 
 
+@pytest.mark.parametrize("value", [7, -1.5, True, None, "it's", 10**30, [1, "a"]])
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "type = int = float = bool = str = 5\n",
+        "def type(value): return 5\n",
+        "int = float = bool = str = list\n",
+        "class int: pass\n",
+    ],
+)
+def test_a_value_is_the_same_whatever_code_calls_by_the_names_of_types(
+    before: str, value: Any, run: Any
+) -> None:
+    found = run(f"{before}{value!r}").value
+    assert found == value
+    assert type(found) is type(value)
+
+
 @pytest.mark.parametrize(
     "code",
     [
-        "__licet_int__ = __licet_str__ = __licet_types__ = 5\n{1}",
+        "__licet_text__ = int = str = __licet_types__ = 5\n{1}",
         "def __licet_encode__(*a): return 5\n{1}",
         "__licet_text__ = [1]\n{1}",
         "class A:\n    def __eq__(self, o): return True\n    def __repr__(self): return '[' * 99999\nA()",

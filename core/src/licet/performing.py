@@ -92,7 +92,10 @@ class Performance:
         return self._answer.result()
 
     async def _perform(self) -> Any:
-        return await _guarded(self._tool.handler(*self._call.args, **self._call.kwargs))
+        try:
+            return await _guarded(self._tool.handler(*self._call.args, **self._call.kwargs))
+        finally:
+            self._wake_early()
 
     def _begin_on_thread(self) -> None:
         self._on_thread = True
@@ -126,8 +129,7 @@ class Performance:
             return
         else:
             self._answer.set_result(value)
-        if self._wake is not None:
-            self._wake()  # a callback of the future would, one turn of the loop later
+        self._wake_early()
 
     def _awaited(self, inner: asyncio.Task[Any]) -> None:
         if inner.cancelled():
@@ -136,6 +138,11 @@ class Performance:
             self._answer.set_exception(problem)
         else:
             self._answer.set_result(inner.result())
+
+    def _wake_early(self) -> None:
+        """Wake who waits with the very step that ends the call; a callback would be a turn later."""
+        if self._wake is not None:
+            self._wake()
 
 
 class ToolExit(Exception):

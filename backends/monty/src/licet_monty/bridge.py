@@ -126,12 +126,10 @@ class Bridge:
     def _start(self, key: int, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         if self._ended:
             return
-        task = self._loop.create_task(self._perform(key, make))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.add(self._loop.create_task(self._perform(key, make)))
 
     async def _perform(self, key: int, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        """Tell the driver at once, which a callback of the task would do one turn of the loop later."""
+        """Tell the driver at once; callbacks of the task would cost another turn of the loop."""
         try:
             answer = _Answer(await make())
         except asyncio.CancelledError:
@@ -139,4 +137,6 @@ class Bridge:
             raise
         except BaseException as problem:
             answer = _Answer(problem=problem)
+        finally:
+            self._tasks.discard(cast("asyncio.Task[Any]", asyncio.current_task()))
         self._arrivals.put((key, answer))

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import pydantic_monty
 from licet.backend import Host, Outcome, Termination, Usage
@@ -184,18 +183,17 @@ class Run:
         plain = callsites.call_through(self._plan.code, self._plan.opened.tools)
         code = trailing.keep_value(plain)
         if code is None:
-            self._fed(dialogue, plain, {})
+            self._fed(dialogue, plain)
             return NO_VALUE
-        done = self._fed(dialogue, code, trailing.INPUTS)
-        small = trailing.small(done.output)
+        small = trailing.small(self._fed(dialogue, code).output)
         return small or value.read(dialogue.feed(value.QUESTION, value.INPUTS).output)
 
-    def _fed(self, dialogue: Dialogue, code: str, inputs: Mapping[str, Any]) -> MontyComplete:
+    def _fed(self, dialogue: Dialogue, code: str) -> MontyComplete:
         """Let the session run `code`, from its beginning, or from where it was suspended."""
         known, resumption = self._lease.known, self._plan.resumption
         if self._past is None or resumption is None:
             dialogue.define_tools(known)
-            return dialogue.feed(code, {**self._plan.inputs, **inputs})
+            return dialogue.feed(code, dict(self._plan.inputs))
         if known.fed:
             raise BackendError("this sandbox has run code already, so no suspended run can go on in it")
         if self._past.fed != suspension.fed_digest(code):

@@ -6,7 +6,9 @@ that holds forty levels of shared tuples is hashed for hours, inside one C call 
 - the last expression is bound to a name, in place, so that no line moves; what then crosses is text;
 - text comes from an f-string, which yields `str` whatever the code has done to any name: code can forge what
   its own value says, not what kind of thing reaches the host;
-- a number or a short text crosses at once; for all else `value` asks the session a second time.
+- a number or a short text crosses at once; for all else `value` asks the session a second time;
+- built-in types go by their names there: as inputs they would take long to cross, and where code has bound
+  such a name anew, the session is asked as well.
 """
 
 from __future__ import annotations
@@ -20,18 +22,18 @@ from typing import Any
 from licet.screen import syntax_tree
 
 VALUE = "__licet_value__"
-INPUTS: dict[str, Any] = {"__licet_int__": int, "__licet_float__": float, "__licet_str__": str}
-"""Inputs that the rewritten code needs: built-in types under names that code has no reason to touch."""
 
 _EPILOGUE = f"""
-__licet_text__ = ""
-match {VALUE}:
-    case None:
-        __licet_text__ = "None"
-    case __licet_int__() | __licet_float__() if -1e15 < {VALUE} < 1e15:
-        __licet_text__ = f"{{{VALUE}!r}}"
-    case __licet_str__() if {VALUE}.count("") < 200:
-        __licet_text__ = f"{{{VALUE}!r}}"
+try:
+    __licet_text__ = (
+        f"{{{VALUE}!r}}"
+        if {VALUE} is None
+        or type({VALUE}) in (int, float, bool) and -1e15 < {VALUE} < 1e15
+        or type({VALUE}) is str and {VALUE}.count("") < 200
+        else ""
+    )
+except:
+    __licet_text__ = ""
 f"{{__licet_text__:.250}}"
 """
 _SIMPLE_TEXT = re.compile(r"'[^'\\]*'")

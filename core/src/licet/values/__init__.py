@@ -118,11 +118,12 @@ def exactly(value: object, budget: Budget = DEFAULT) -> str:
         ValueError: as for `check_crossing`.
     """
     if budget is DEFAULT and _is_simple(value):
-        return json.dumps(value, separators=(",", ":"))
+        return _compact(value)
     tree = _encode.encode(value, budget.nodes, budget.depth, budget.bytes, repr_bounded, strict=True)
     return _encode.write(tree)
 
 
+_compact = json.JSONEncoder(separators=(",", ":")).encode
 _SIMPLE_MEMBERS, _SIMPLE_LENGTH, _SIMPLE_INT = 32, 200, 2**31
 
 
