@@ -91,7 +91,7 @@ class _Story:
                 yield from telling_approvals.approval(body)
             case "execution", _:
                 yield from telling.execution(body)
-                if after is None and not self._waits():
+                if after is None and self._is_last(number) and not self._waits():
                     yield Told(
                         "unfinished", "no result is recorded: it still runs, or its process died", "warn"
                     )
@@ -114,6 +114,10 @@ class _Story:
             case kind, _:
                 yield from telling.anything(kind, body)
         yield from telling.commitments(record.kept)
+
+    def _is_last(self, number: int) -> bool:
+        """Whether nothing that is recorded goes on behind an execution, or ends it."""
+        return all(one.entry.kind not in ("execution", "result") for one in self._records[number + 1 :])
 
     def _waits(self) -> bool:
         """Whether the run waits for an approval."""

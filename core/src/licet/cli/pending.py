@@ -34,9 +34,17 @@ def heading(result: ExecutionResult) -> str | None:
     """How the card of a run begins that an approval stopped; None for any other."""
     if result.approval is None or result.termination is not Termination.approval_denied:
         return None
-    said = {"expired": "its approval has expired", "revoked": "its approval was revoked"}
-    why = said.get(result.approval.state, "it was not approved")
-    return why if result.backend is not None else f"{why}, nothing ran"
+    said = {
+        "expired": "its approval has expired",
+        "revoked": "its approval was revoked",
+        "consumed": "its approval was used before",
+    }
+    state = result.approval.state
+    why = said.get(state, "it was not approved")
+    if result.backend is not None:
+        return why
+    began = state == "consumed" or result.approval.request.kind == "call"
+    return f"{why}, nothing {'more ' if began else ''}ran"
 
 
 def _about(stored: StoredApproval) -> Iterator[Row]:
