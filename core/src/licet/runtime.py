@@ -22,9 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from licet import conclude, paths, telemetry, toolkits
 from licet import state as states
-from licet.approvals import freezing
 from licet.approvals.callback import Callback, as_service
-from licet.approvals.desk import Desk
 from licet.approvals.services import ApprovalService
 from licet.backend import Backend
 from licet.committing import Commits
@@ -54,6 +52,7 @@ from licet.ulid import new_run_id
 from licet.witness import TrailWitness
 
 if TYPE_CHECKING:
+    from licet.approvals.desk import Desk
     from licet.probe import Report
     from licet.type_checker import TypeFinding
 
@@ -111,19 +110,16 @@ class Runtime:
         self._running = Running()
         self._portal = Portal()
         self._repeats = Repeats()
-        self._desk = Desk(
-            self.plugins.approval_services(tuple(map(as_service, approvals))),
-            partial(states.open_state, self.state_path),
-        )
+        self._services = self.plugins.approval_services(tuple(map(as_service, approvals)))
         self._pipeline = Pipeline(
             self._by_name,
             self.plugins,
             self._attestor,
             Commits(self.state_path, lambda: states.open_state(self.state_path).path),
-            self._desk,
             self._digest,
             deciders=self._deciders,
             progress=progress,
+            open_desk=self._open_desk,
         )
 
     @classmethod
@@ -195,7 +191,7 @@ class Runtime:
         """
         self._digest.key()
         with self._running.one():
-            stored = await self._desk.of_run(run_id)
+            stored = await self._pipeline.permits.waiting(run_id)
             if stored is None:
                 raise NoApproval(
                     f"no run `{run_id}` waits for an approval here",
@@ -203,12 +199,14 @@ class Runtime:
                 )
             if stored.frozen is None:
                 return conclude.over(stored)
+            from licet.approvals import freezing  # most runs wait for nothing
+
             asked = freezing.thaw(stored.frozen, toolkits.named(tools or {}))
             job = Job(asked, partial(self._prepared, asked), self.offers, wait=wait)
             log, stack = self._logbook.current(), self.stack
             with self._trail(log, stack, run_id=stored.request.run_id) as trail:
                 try:
-                    return await self._pipeline.resume(job, stored, trail)
+                    return await self._pipeline.permits.resume(job, stored, trail)
                 finally:
                     if trail.log_failed:
                         await self._logbook.give_up(log)
@@ -317,7 +315,7 @@ class Runtime:
         """Cancel the runs under way, end every pool and release the log; no run begins any more."""
         await self._running.end()
         await all_done(
-            self._desk.close(), self._logbook.close(), *(backend.close() for backend in self.backends)
+            self._pipeline.close(), self._logbook.close(), *(backend.close() for backend in self.backends)
         )
         await asyncio.to_thread(telemetry.settle, 1.0)
         await asyncio.to_thread(self._portal.close)
@@ -386,6 +384,11 @@ class Runtime:
     def _trail(self, log: AuditLog, stack: PolicyStack, *, run_id: str | None = None, **how: Any) -> Trail:
         run_id = run_id or new_run_id()
         return Trail(log, run_id, best_effort=stack.audit_mode == "best_effort", gaps=self._gaps, **how)
+
+    def _open_desk(self) -> Desk:
+        from licet.approvals.desk import Desk  # most runs ask nobody
+
+        return Desk(self._services, partial(states.open_state, self.state_path))
 
     def _open_log(self) -> AuditLog:
         return self.plugins.audit_log(states.open_state(self.state_path))

@@ -65,16 +65,22 @@ class Permit:
         """What an approval has come to."""
         approval, run = stored.request.id, stored.request.run_id
         if stored.state == "granted":
-            return cls("granted", f"the approval {approval} was given", stored.request, stored)
+            return cls("granted", stored.sentence, stored.request, stored)
         if stored.state == "pending":
             reason = (
                 f"the approval {approval} is needed of {' and '.join(map(str, stored.request.requirements))}"
             )
             advice = f"`licet approvals show {approval}`, and once it is given `licet run --resume {run}`"
             return cls("pending", reason, stored.request, stored, advice)
-        word = "was used before" if stored.state == "consumed" else f"is {stored.state}"
-        said = f": {stored.reason}" if stored.reason else ""
-        return cls("denied", f"the approval {approval} {word}{said}", stored.request, stored)
+        return cls("denied", stored.sentence, stored.request, stored)
+
+
+class Overtaken(ApprovalClosed):
+    """Another process goes on with the very run that waits for this `approval`."""
+
+    def __init__(self, problem: ApprovalClosed, approval: StoredApproval) -> None:
+        super().__init__(problem.message, advice=problem.advice)
+        self.approval = approval
 
 
 class Desk:
@@ -149,10 +155,20 @@ class Desk:
         return found[-1] if found else None
 
     async def consume(self, permit: Permit, trail: Trail, *, resuming: bool = False) -> StoredApproval:
-        """Spend one use for what was asked; `resuming` if that was suspended (see `Clerk.consume`)."""
-        clerk = await self._at_work()
-        own = permit.approval.request.id == permit.asked.id
-        return await clerk.consume(permit.approval, permit.asked, trail, resuming=resuming and own)
+        """Spend one use for what was asked; `resuming` if that was suspended (see `Clerk.consume`).
+
+        Raises:
+            Overtaken: the run that waited goes on in another process.
+        """
+        clerk, approval = await self._at_work(), permit.approval
+        own = approval.request.id == permit.asked.id
+        try:
+            return await clerk.consume(approval, permit.asked, trail, resuming=resuming and own)
+        except ApprovalClosed as problem:
+            now_is = await asyncio.to_thread(clerk.store.get, approval.request.id)
+            if own and now_is.used > approval.used:
+                raise Overtaken(problem, now_is) from None
+            raise
 
     async def ended(self, approval: StoredApproval, trail: Trail, *, executed: bool) -> None:
         """Say what came of the use that was spent (see `Clerk.ended`)."""
