@@ -11,23 +11,24 @@ Rules this module keeps:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from licet import bodies, conclude, keeping, messages, suspending
 from licet import plan as plans
 from licet.approvals import clocks, freezing, showing
-from licet.approvals.desk import Desk, Overtaken, Permit
-from licet.approvals.forms import ApprovalRequest, StoredApproval
+from licet.approvals.desk import Desk, Permit
+from licet.approvals.forms import OPEN, ApprovalRequest, StoredApproval
 from licet.backend import GuestError, Outcome, Reply, Termination
 from licet.decide import Decision
-from licet.errors import ApprovalClosed, SuspensionVoid
+from licet.errors import ApprovalClosed, NoApproval, SuspensionVoid
 from licet.jobs import Job, UnderWay, chosen_of, note_selection
 from licet.plan import Resumption
 from licet.policy.parts import Approval
 from licet.prepare import Prepared
+from licet.request import ExecutionRequest
 from licet.result import ExecutionResult
 from licet.trail import Trail
 from licet.waiting import WaitingCall
@@ -48,9 +49,30 @@ class Permits:
         """Why nobody can give these approvals; None if somebody can, now or later."""
         return self._desk.obstacle(demands)
 
-    async def waiting(self, run_id: str) -> StoredApproval | None:
-        """The newest approval of a run (see `Desk.of_run`)."""
-        return await self._desk.of_run(run_id)
+    async def waiting(self, run_id: str) -> StoredApproval:
+        """The newest approval that a run was asked about, open or over.
+
+        Raises:
+            NoApproval: there is none.
+            SuspensionVoid: it waits in the process that began it.
+            ApprovalsUnavailable: the store can't be read.
+        """
+        stored = await self._desk.of_run(run_id)
+        if stored is None:
+            raise NoApproval(
+                f"no run `{run_id}` waits for an approval here",
+                advice="`licet approvals list` names those that do; the policy's directory keeps them",
+            )
+        if stored.request.kind == "call" and stored.state in OPEN and stored.sealed is None:
+            raise SuspensionVoid(
+                f"the run `{run_id}` waits in the process that began it, and in no other",
+                advice="have it answered while that process is there",
+            )
+        return stored
+
+    def thawed(self, frozen: bytes, tools: Mapping[str, Any]) -> ExecutionRequest:
+        """A request as it was asked, with its `tools` (see `freezing.thaw`)."""
+        return freezing.thaw(frozen, tools)
 
     async def ended(self, approval: StoredApproval, trail: Trail, *, executed: bool) -> None:
         """Say what came of a use (see `Desk.ended`)."""
@@ -64,6 +86,7 @@ class Permits:
         """Go on with a run that waits for the approval `stored`, if it has been given by now.
 
         Raises:
+            Overtaken: another process goes on with it.
             AuditUnavailable, ApprovalsUnavailable: something could not be recorded or looked up.
         """
         await self._pipeline.commits.recover(trail)
@@ -83,7 +106,11 @@ class Permits:
     # -- a run that is asked about as a whole
 
     async def of_run(self, job: Job, prepared: Prepared, trail: Trail) -> ExecutionResult:
-        """Have a run approved, then carry it out."""
+        """Have a run approved, then carry it out.
+
+        Raises:
+            Overtaken: another process goes on with it.
+        """
         if (obstacle := self.obstacle(prepared.decision.demands)) is not None:
             trail.step("authorization", bodies.authorization("denied", obstacle))
             return await self._pipeline.refused(prepared, trail, Termination.approval_denied, obstacle)
@@ -112,8 +139,6 @@ class Permits:
             return await self._denied(prepared, trail, await self._desk.void(permit, trail, void))
         try:
             spent = await self._desk.consume(permit, trail)
-        except Overtaken as problem:
-            return conclude.over(problem.approval)
         except ApprovalClosed as problem:
             return await self._denied(prepared, trail, permit.denied(problem.message))
         trail.step("authorization", bodies.authorization("granted", permit.reason, spent))
@@ -122,7 +147,11 @@ class Permits:
     # -- a run one of whose calls is asked about
 
     async def of_call(self, run: UnderWay, outcome: Outcome) -> ExecutionResult | None:
-        """Have the call approved that a run was suspended for; None if it goes on, with `run.plan`."""
+        """Have the call approved that a run was suspended for; None if it goes on, with `run.plan`.
+
+        Raises:
+            Overtaken: another process goes on with the run.
+        """
         trail = run.trail
         try:
             sealed = suspending.suspend(run.prepared, trail.run_id, run.host, outcome, self._digest.key())
@@ -133,11 +162,8 @@ class Permits:
         if permit.state == "pending":
             return conclude.waiting(run.prepared, trail, permit, run.host.tool_calls)
         assert outcome.suspension is not None
-        try:
-            async with self._pipeline.recording_its_end(run):
-                reply = await self._settle(run, permit, await run.job.prepare(), suspended=True)
-        except Overtaken as problem:
-            return conclude.over(problem.approval)
+        async with self._pipeline.recording_its_end(run):
+            reply = await self._settle(run, permit, await run.job.prepare(), suspended=True)
         error = None if reply.error is None else (reply.error.type, reply.error.message)
         resumption = Resumption(outcome.suspension, reply.value, error)
         run.plan = plans.seal(replace(run.plan, resumption=resumption))
@@ -182,11 +208,8 @@ class Permits:
         seen = suspending.surroundings(reopened, self._digest, prepared, plan)
         host = pipeline.host(job, prepared, plan, trail, seen, past=reopened.state)
         run = UnderWay(job, prepared, plan, host, trail)
-        try:
-            async with pipeline.recording_its_end(run):
-                reply = await self._settle(run, permit, prepared, suspended=True)
-        except Overtaken as problem:
-            return conclude.over(problem.approval)
+        async with pipeline.recording_its_end(run):
+            reply = await self._settle(run, permit, prepared, suspended=True)
         run.plan = suspending.resumed(plan, reopened, reply)
         return await pipeline.under_way(run)
 
@@ -202,8 +225,6 @@ class Permits:
         if permit.state == "granted":
             try:
                 run.approval = await self._desk.consume(permit, trail, resuming=suspended)
-            except Overtaken:
-                raise
             except ApprovalClosed as problem:
                 permit = permit.denied(problem.message)
             else:
@@ -231,7 +252,10 @@ class Permits:
     async def _denied(self, prepared: Prepared, trail: Trail, permit: Permit) -> ExecutionResult:
         """Record that nothing of it runs, or nothing more, for want of an approval, and say so."""
         trail.step("authorization", bodies.authorization("denied", permit.reason, permit.approval))
-        result = await self._pipeline.refused(prepared, trail, Termination.approval_denied, permit.reason)
+        began = permit.asked.kind == "call"
+        result = await self._pipeline.refused(
+            prepared, trail, Termination.approval_denied, permit.reason, executed=began
+        )
         return replace(result, approval=permit.approval)
 
 

@@ -211,9 +211,15 @@ class Pipeline:
         )
 
     async def refused(
-        self, prepared: Prepared, trail: Trail, termination: Termination, detail: str
+        self,
+        prepared: Prepared,
+        trail: Trail,
+        termination: Termination,
+        detail: str,
+        *,
+        executed: bool = False,
     ) -> ExecutionResult:
         """Record that nothing of it runs, or nothing more, and say so."""
-        trail.step("result", bodies.refusal(termination, detail), phase="after")
+        trail.step("result", bodies.refusal(termination, detail, executed=executed), phase="after")
         await trail.commit()
         return conclude.refused(prepared, trail, termination, detail)

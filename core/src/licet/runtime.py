@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any, Self
 from licet import conclude, paths, telemetry, toolkits
 from licet import state as states
 from licet.approvals.callback import Callback, as_service
+from licet.approvals.forms import OPEN, Overtaken
 from licet.approvals.services import ApprovalService
 from licet.backend import Backend
 from licet.committing import Commits
 from licet.contract import Control
 from licet.digests import Digest, HostDigest, no_digest
-from licet.errors import ApprovalsUnavailable, AuditUnavailable, NoApproval, UsageError
+from licet.errors import ApprovalsUnavailable, AuditUnavailable, UsageError
 from licet.evidence import Attestor
 from licet.jobs import Job
 from licet.logbook import Gaps, Logbook
@@ -191,22 +192,18 @@ class Runtime:
         """
         self._digest.key()
         with self._running.one():
-            stored = await self._pipeline.permits.waiting(run_id)
-            if stored is None:
-                raise NoApproval(
-                    f"no run `{run_id}` waits for an approval here",
-                    advice="`licet approvals list` names those that do; the policy's directory keeps them",
-                )
-            if stored.frozen is None:
+            permits = self._pipeline.permits
+            stored = await permits.waiting(run_id)
+            if stored.frozen is None or stored.state not in OPEN:
                 return conclude.over(stored)
-            from licet.approvals import freezing  # most runs wait for nothing
-
-            asked = freezing.thaw(stored.frozen, toolkits.named(tools or {}))
+            asked = permits.thawed(stored.frozen, toolkits.named(tools or {}))
             job = Job(asked, partial(self._prepared, asked), self.offers, wait=wait)
             log, stack = self._logbook.current(), self.stack
             with self._trail(log, stack, run_id=stored.request.run_id) as trail:
                 try:
-                    return await self._pipeline.permits.resume(job, stored, trail)
+                    return await permits.resume(job, stored, trail)
+                except Overtaken as problem:
+                    return conclude.over(problem.approval)
                 finally:
                     if trail.log_failed:
                         await self._logbook.give_up(log)
@@ -262,6 +259,8 @@ class Runtime:
         with self._trail(log, prepared.stack, began=prepared.facts.at) as trail:
             try:
                 return await self._pipeline.run(job, prepared, trail)
+            except Overtaken as problem:
+                return conclude.over(problem.approval)
             except (AuditUnavailable, ApprovalsUnavailable) as problem:
                 return conclude.unable(prepared, trail, problem)
             finally:

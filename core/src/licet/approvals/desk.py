@@ -22,7 +22,7 @@ from licet.approvals import asking, telling
 from licet.approvals.clerk import Clerk
 from licet.approvals.clocks import now
 from licet.approvals.counting import identity
-from licet.approvals.forms import Answer, ApprovalRequest, StoredApproval
+from licet.approvals.forms import Answer, ApprovalRequest, Overtaken, StoredApproval
 from licet.approvals.services import ApprovalService
 from licet.approvals.store import ApprovalStore
 from licet.errors import AnswerRefused, ApprovalClosed
@@ -75,14 +75,6 @@ class Permit:
         return cls("denied", stored.sentence, stored.request, stored)
 
 
-class Overtaken(ApprovalClosed):
-    """Another process goes on with the very run that waits for this `approval`."""
-
-    def __init__(self, problem: ApprovalClosed, approval: StoredApproval) -> None:
-        super().__init__(problem.message, advice=problem.advice)
-        self.approval = approval
-
-
 class Desk:
     """Gets approvals for the runs of one runtime."""
 
@@ -116,6 +108,7 @@ class Desk:
         """Have something approved that has no `obstacle`; wait `wait` seconds for who is not there.
 
         Raises:
+            Overtaken: another process saw it granted first, and goes on with the run.
             AuditUnavailable, ApprovalsUnavailable: nobody was asked, or the answer is not known.
         """
         clerk = await self._at_work()
@@ -136,6 +129,7 @@ class Desk:
         """What has become of an approval that was asked for before: who is there is asked once more.
 
         Raises:
+            Overtaken: another process goes on with the run.
             AuditUnavailable, ApprovalsUnavailable: the answer is not known.
         """
         clerk = await self._at_work()
@@ -164,10 +158,10 @@ class Desk:
         own = approval.request.id == permit.asked.id
         try:
             return await clerk.consume(approval, permit.asked, trail, resuming=resuming and own)
-        except ApprovalClosed as problem:
+        except ApprovalClosed:
             now_is = await asyncio.to_thread(clerk.store.get, approval.request.id)
             if own and now_is.used > approval.used:
-                raise Overtaken(problem, now_is) from None
+                raise Overtaken(now_is) from None
             raise
 
     async def ended(self, approval: StoredApproval, trail: Trail, *, executed: bool) -> None:
@@ -213,6 +207,8 @@ class Desk:
             with contextlib.suppress(ApprovalClosed):
                 await clerk.end(stored, "denied", trail, reason)
             stored = await asyncio.to_thread(clerk.store.get, stored.request.id)
+        if stored.state == "consumed":
+            raise Overtaken(stored)
         if stored.state != "pending":
             trail.step("approval", telling.resumed(stored.request.id))
         return Permit.of(stored)
