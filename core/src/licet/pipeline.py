@@ -133,6 +133,10 @@ class Pipeline:
                     outcome = await execute(backend, run.plan, run.host)
             if outcome.termination is not Termination.approval_pending:
                 break
+            if run.host.waiting is None:
+                detail = f"`{run.plan.backend}` says that the run waits, and no call of it does"
+                outcome = Outcome(Termination.backend_error, detail=detail)
+                break
             await self._say_ended(run, executed=True)
             if (stopped := await self.permits.of_call(run, outcome)) is not None:
                 return stopped

@@ -192,8 +192,7 @@ class Runtime:
         """
         self._digest.key()
         with self._running.one():
-            permits = self._pipeline.permits
-            stored = await permits.waiting(run_id)
+            stored = await (permits := self._pipeline.permits).waiting(run_id)
             if stored.frozen is None or stored.state not in OPEN:
                 return conclude.over(stored)
             asked = permits.thawed(stored.frozen, toolkits.named(tools or {}))
@@ -309,6 +308,10 @@ class Runtime:
     def run_sync(self, request: ExecutionRequest | str | bytes, **fields: Any) -> ExecutionResult:
         """`run` for programs without an event loop; also works where one is running."""
         return self._portal.run(self.run(request, **fields))
+
+    def resume_sync(self, run_id: str, **how: Any) -> ExecutionResult:
+        """`resume` for programs without an event loop, as `run_sync` is."""
+        return self._portal.run(self.resume(run_id, **how))
 
     async def aclose(self) -> None:
         """Cancel the runs under way, end every pool and release the log; no run begins any more."""

@@ -34,7 +34,11 @@ def heading(result: ExecutionResult) -> str | None:
     """How the card of a run begins that an approval stopped; None for any other."""
     if result.approval is None or result.termination is not Termination.approval_denied:
         return None
-    said = {"expired": "its approval has expired", "revoked": "its approval was revoked"}
+    said = {
+        "expired": "its approval has expired",
+        "revoked": "its approval was revoked",
+        "consumed": "its approval was used before",
+    }
     why = said.get(result.approval.state, "it was not approved")
     return why if result.backend is not None else f"{why}, nothing ran"
 
