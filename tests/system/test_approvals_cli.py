@@ -130,6 +130,7 @@ def test_a_denied_one_does_not_go_on(place: Path) -> None:
     assert r"not \u202e now" in denied.err
     ran = licet("run", "--resume", run, "--policy", "licet.yaml")
     assert (ran.code, ran.out) == (3, "")
+    assert "✗ it was not approved, nothing ran" in ran.err
     late = licet("approvals", "approve", approval, "--shown", "x")
     assert late.code == 3
 
@@ -323,6 +324,34 @@ def test_tools_of_a_file_are_named_and_have_to_stay_the_same(place: Path) -> Non
     (place / "shop.py").write_text(TOOLS)
     ran = licet("run", "--resume", run, "--policy", "licet.yaml")
     assert (ran.code, ran.out) == (0, "found ann\n")
+
+
+def test_a_run_that_waits_survives_new_evidence(place: Path, tmp_path: Path, receipts: Path) -> None:
+    (place / "shop.py").write_text(TOOLS)
+    (place / "pay.py").write_text("print(find('ann'))\n")
+    (place / "licet.yaml").write_text(POLICY.replace("tool find", "tool look").replace("[run]", "[tool find]"))
+    approval, run = pending(*UNATTENDED, "--tools", "shop.py")
+    assert set(shown(approval)["document"]["sandbox"]["enforces"].values()) == {"enforced/declared"}
+    assert approve(approval).code == 0
+    probes = tmp_path / "STATE" / "licet" / "probes"
+    probes.mkdir(mode=0o700, exist_ok=True)
+    for receipt in receipts.iterdir():
+        (probes / receipt.name).write_bytes(receipt.read_bytes())
+    contract = json.loads(licet("backends", "show", "monty", "--json").out)
+    assert "probed" in json.dumps(contract)
+    ran = licet("run", "--resume", run, "--policy", "licet.yaml")
+    assert (ran.code, ran.out) == (0, "found ann\n"), ran.err
+
+
+def test_what_a_call_came_to_is_told_of_its_run(place: Path) -> None:
+    (place / "shop.py").write_text(TOOLS)
+    (place / "pay.py").write_text("print(find('ann'))\n")
+    (place / "licet.yaml").write_text(POLICY.replace("tool find", "tool look").replace("[run]", "[tool find]"))
+    approval, run = pending(*UNATTENDED, "--tools", "shop.py")
+    assert licet("approvals", "deny", approval, "--reason", "no").code == 0
+    ran = licet("run", "--resume", run, "--policy", "licet.yaml")
+    assert (ran.code, ran.out) == (3, "")
+    assert "✗ it was not approved, nothing more ran" in ran.err
 
 
 def test_a_watcher_sees_each_change(place: Path) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -170,6 +170,12 @@ class SandboxEnforcementContract:
     def items(self) -> Iterator[tuple[Control, Enforcement]]:
         """Every control with its claim, in the order of the fields."""
         return ((control, self[control]) for control in Control)
+
+    @property
+    def claimed_digest(self) -> str:
+        """The digest of all that is claimed, whatever it rests on by now: evidence comes, and gets old."""
+        bare = {control.value: replace(claim, evidence=Evidence.declared) for control, claim in self.items()}
+        return _hash({name: asdict(claim) for name, claim in bare.items()})
 
     def satisfies(self, requirements: Mapping[Control, Requirement]) -> tuple[Blocker, ...]:
         """Return every shortfall against `requirements`; empty means satisfied."""

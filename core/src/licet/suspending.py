@@ -93,7 +93,7 @@ def binding(prepared: Prepared, run_id: str, call: WaitingCall) -> Binding:
         backend=descriptor.name,
         version=descriptor.version,
         configuration=descriptor.configuration,
-        contract=descriptor.sandbox_enforcement_contract.digest,
+        contract=descriptor.sandbox_enforcement_contract.claimed_digest,
     )
 
 

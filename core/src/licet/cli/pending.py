@@ -39,8 +39,12 @@ def heading(result: ExecutionResult) -> str | None:
         "revoked": "its approval was revoked",
         "consumed": "its approval was used before",
     }
-    why = said.get(result.approval.state, "it was not approved")
-    return why if result.backend is not None else f"{why}, nothing ran"
+    state = result.approval.state
+    why = said.get(state, "it was not approved")
+    if result.backend is not None:
+        return why
+    began = state == "consumed" or result.approval.request.kind == "call"
+    return f"{why}, nothing {'more ' if began else ''}ran"
 
 
 def _about(stored: StoredApproval) -> Iterator[Row]:
