@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from licet.record import Entry, Record, seat
 from licet_audit import controls
@@ -254,6 +254,7 @@ values = st.recursive(
 bodies = st.dictionaries(names, values, max_size=12)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # its texts are slow to begin with
 @given(
     st.lists(
         st.tuples(st.sampled_from(KINDS), st.sampled_from((None, "before", "after")), bodies), max_size=6

@@ -13,9 +13,7 @@ from licet.approvals.clocks import Moment
 from licet.approvals.forms import Answer, ApprovalRequest, Given, Person, StoredApproval
 from licet.approvals.showing import of_call, of_run
 from licet.backend import Descriptor, Language, ToolCall
-from licet.calls import WaitingCall
 from licet.contract import Control, Enforcement, Evidence, Level, SandboxEnforcementContract
-from licet.decide import Decision
 from licet.host import RunHost
 from licet.policy import PolicyStack
 from licet.prepare import Prepared, plan_of, prepare
@@ -109,17 +107,10 @@ def about_call(
     made = prepared(code, policy, tools=named, **(fields or {}))
     assert made.selection.chosen is not None
     plan = plan_of(made, made.selection.chosen, "RUN")
-    decisions: list[Decision] = []
-
-    def waits(call: ToolCall, decision: Decision) -> bool:
-        decisions.append(decision)
-        return True
-
-    host = RunHost(plan, made, cast("Trail", _Trail()), digest, waits=waits)
+    host = RunHost(plan, made, cast("Trail", _Trail()), digest, obstacle=lambda demands: None)
     asyncio.run(host.call(ToolCall(next(iter(named)), args, called or {}, line)))
-    waiting = host.waiting
-    assert type(waiting) is WaitingCall
-    return of_call(made, plan, waiting, decisions[0], "APPROVAL", ASKED, digest, previous)
+    assert host.asked_about is not None
+    return of_call(made, plan, *host.asked_about, "APPROVAL", ASKED, digest, previous)
 
 
 def approved(request: ApprovalRequest, *people: str) -> StoredApproval:

@@ -1,4 +1,4 @@
-"""What a runtime, which keeps no approvals, makes of a backend that says that a run waits."""
+"""What a runtime makes of a backend that says that a run waits, where no call of it does."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ def puppets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Puppetry:
 def test_a_run_that_waits_is_no_success_and_nothing_of_its_dump_is_recorded(puppets: Puppetry) -> None:
     result = puppets.run_under("p.yaml", "")
     assert (result.termination, result.success, result.stdout) == (
-        Termination.approval_pending,
+        Termination.backend_error,
         False,
         "so far",
     )
+    assert result.detail == "`puppet` says that the run waits, and no call of it does"
     assert "password" not in str([record.entry for record in puppets.log.records()])
     assert "password" not in repr(result)
     end = [r.entry.body for r in puppets.log.records() if r.entry.kind == "result"]
-    assert [body["termination"] for body in end] == ["approval_pending"]
+    assert [body["termination"] for body in end] == ["backend_error"]
 
 
 def test_a_run_that_cannot_go_on_was_not_launched(puppets: Puppetry) -> None:

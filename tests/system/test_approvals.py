@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,8 +18,11 @@ from licet import ExecutionRequest, Runtime, Subject, Termination
 from licet.approvals.forms import Answer, ApprovalRequest
 from licet.approvals.queue import QueueService
 from licet.approvals.store import ApprovalStore
+from licet.backend import Descriptor, Host, Language, Outcome, Sandbox, ToolCall
 from licet.cli.approvals.office import opened
-from licet.errors import NoApproval
+from licet.contract import Control, Enforcement, Level, SandboxEnforcementContract
+from licet.errors import ApprovalsUnavailable, AuditUnavailable, NoApproval
+from licet.plan import ExecutionPlan
 from licet.record import MemoryLog
 from licet.state import open_state
 
@@ -94,7 +98,7 @@ def every_log_verifies(own_directories: Path) -> Iterator[None]:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     told = json.loads(done.stdout)
     bad = [claim for claim in told["claims"] if claim["ok"] is False]
-    assert (done.returncode, bad) == (0, [])
+    assert (bad, done.returncode) == ([], 0)
 
 
 # -- as a whole
@@ -308,3 +312,150 @@ def test_a_frozen_request_is_the_request(policy: Callable[[str], str]) -> None:
         first = runtime.run_sync(request)
         take(runtime, first.approval.request.id, "ann")  # type: ignore[union-attr]
         assert asyncio.run(runtime.resume(first.run_id)).value == 3.5
+
+
+# -- what happens meanwhile
+
+
+def test_what_was_revoked_before_it_began_never_begins(policy: Callable[[str], str]) -> None:
+    name = policy(ASKS_TO_RUN)
+    with Runtime(name, approvals=[QueueService()]) as runtime:
+        first = runtime.run_sync("6 * 7")
+        approval = first.approval.request.id  # type: ignore[union-attr]
+        take(runtime, approval, "ann")
+        with opened(None, str(runtime.state_path)) as office:
+            stored = office.store.get(approval)
+            assert stored.state == "granted"
+            office.recorded(
+                first.run_id, lambda clerk, trail: clerk.end(stored, "revoked", trail, "a mistake")
+            )
+        result = asyncio.run(runtime.resume(first.run_id))
+    assert (result.termination, result.process_exit_code) == (Termination.approval_denied, 3)
+    assert result.detail == f"the approval {approval} is revoked: a mistake"
+
+
+def test_a_tampered_suspended_run_never_goes_on(policy: Callable[[str], str]) -> None:
+    shop = Shop()
+    with Runtime(policy(POLICY.replace("count: 2", "count: 1")), approvals=[QueueService()]) as runtime:
+        first = runtime.run_sync(CODE, tools=shop.tools)
+        take(runtime, first.approval.request.id, "ann", groups=("finance",))  # type: ignore[union-attr]
+        with contextlib.closing(sqlite3.connect(runtime.state_path / "approvals.sqlite")) as db, db:
+            (sealed,) = db.execute("SELECT sealed FROM content WHERE sealed IS NOT NULL").fetchone()
+            changed = bytearray(sealed)
+            changed[-40] ^= 1
+            db.execute("UPDATE content SET sealed = ? WHERE sealed IS NOT NULL", (bytes(changed),))
+        result = asyncio.run(runtime.resume(first.run_id, tools=shop.tools))
+        assert result.termination is Termination.approval_denied
+        assert "damaged, forged, or sealed on another host" in (result.detail or "")
+        assert shop.refunded == []
+
+
+def test_another_tool_is_not_what_was_shown(policy: Callable[[str], str]) -> None:
+    shop = Shop()
+
+    def refund(order: str, amount: int, currency: str = "EUR") -> str:
+        raise AssertionError("never")
+
+    with Runtime(policy(POLICY.replace("count: 2", "count: 1")), approvals=[QueueService()]) as runtime:
+        first = runtime.run_sync(CODE, tools=shop.tools)
+        take(runtime, first.approval.request.id, "ann", groups=("finance",))  # type: ignore[union-attr]
+        result = asyncio.run(runtime.resume(first.run_id, tools={"refund": refund}))
+    assert result.termination is Termination.approval_denied
+    assert "is not what was shown" in (result.detail or ""), result
+
+
+def test_a_run_that_is_cancelled_still_waits_if_it_may(policy: Callable[[str], str]) -> None:
+    name = policy(ASKS_TO_RUN)
+
+    async def cancelled(runtime: Runtime) -> str:
+        run = asyncio.create_task(runtime.run("6 * 7", wait=60))
+        while True:
+            with contextlib.suppress(ApprovalsUnavailable, AuditUnavailable), store_of(runtime) as store:
+                if found := store.listed():
+                    break
+            await asyncio.sleep(0.01)
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        return found[0].request.run_id
+
+    with Runtime(name, approvals=[QueueService()]) as runtime:
+        run_id = asyncio.run(cancelled(runtime))
+        with store_of(runtime) as store:
+            (stored,) = store.of_run(run_id)
+        assert stored.state == "pending"
+        take(runtime, stored.request.id, "ann")
+        assert asyncio.run(runtime.resume(run_id)).value == 42
+
+
+def test_a_run_that_is_cancelled_withdraws_what_nobody_can_answer_later(policy: Callable[[str], str]) -> None:
+    asked = asyncio.Event()
+
+    async def slow(request: ApprovalRequest) -> Answer:
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError("never")
+
+    async def cancelled(runtime: Runtime) -> None:
+        run = asyncio.create_task(runtime.run("6 * 7"))
+        await asked.wait()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+
+    with Runtime(policy(ASKS_TO_RUN), approvals=[slow]) as runtime:
+        asyncio.run(cancelled(runtime))
+        with store_of(runtime) as store:
+            (stored,) = store.listed()
+    assert (stored.state, stored.reason) == ("withdrawn", "the run was cancelled")
+
+
+class Alive:
+    """A backend that can't suspend a run, in the place of one that strangers would write."""
+
+    def describe(self) -> Descriptor:
+        contract = SandboxEnforcementContract(
+            **{control.value: Enforcement(Level.enforced, "kernel", "a test") for control in Control}
+        )
+        return Descriptor("alive", "1", contract, Language("Alive"), frozenset({"tool"}), 1.0)
+
+    async def open(self, plan: ExecutionPlan, host: Host) -> Sandbox:
+        return self
+
+    async def run(self, plan: ExecutionPlan, host: Host) -> Outcome:
+        calls = (host.call(ToolCall("refund", ("A",), {"amount": n}, 1)) for n in (1, 2))
+        replies = await asyncio.gather(*calls)
+        return Outcome(
+            Termination.exited, exit_code=0, value=[r.value or (r.error and r.error.message) for r in replies]
+        )
+
+    async def close(self) -> None: ...
+
+
+def test_a_sandbox_that_can_not_be_suspended_waits_alive(policy: Callable[[str], str]) -> None:
+    shop = Shop()
+    asked: list[ApprovalRequest] = []
+
+    async def desk(request: ApprovalRequest) -> Answer:
+        asked.append(request)
+        act = request.approve if len(asked) == 1 else request.deny
+        return act("ann", groups=("finance",))
+
+    text = POLICY.replace("count: 2", "count: 1").replace("only: [monty]", "only: [alive]")
+    with Runtime(policy(text), approvals=[desk], backends=[Alive()]) as runtime:
+        result = runtime.run_sync("1", tools=shop.tools)
+    first, second = result.value
+    assert first == "refunded 1"
+    assert "is denied" in second
+    assert shop.refunded == [("A", 1)]
+
+
+def test_a_sandbox_that_can_not_be_suspended_waits_for_nobody_who_is_not_there(
+    policy: Callable[[str], str],
+) -> None:
+    shop = Shop()
+    text = POLICY.replace("only: [monty]", "only: [alive]")
+    with Runtime(policy(text), approvals=[QueueService()], backends=[Alive()]) as runtime:
+        result = runtime.run_sync("1", tools=shop.tools)
+    assert result.value == ["nobody answered in time, and the sandbox can't wait without its process"] * 2
+    assert shop.refunded == []

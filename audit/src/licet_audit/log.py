@@ -12,6 +12,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 import weakref
@@ -63,7 +64,8 @@ class DurableLog:
             try:
                 await asyncio.sleep(0)
             except BaseException:
-                loop.call_soon(self._flush, batch)  # it goes, others may wait for the batch
+                with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody waits
+                    loop.call_soon(self._flush, batch)  # this one goes, others may wait for the batch
                 raise
             self._flush(batch)
         return await future

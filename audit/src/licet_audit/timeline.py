@@ -91,7 +91,7 @@ class _Story:
                 yield from telling_approvals.approval(body)
             case "execution", _:
                 yield from telling.execution(body)
-                if after is None and self._is_last(number) and not self._waits():
+                if after is None and not self._was_suspended(number):
                     yield Told(
                         "unfinished", "no result is recorded: it still runs, or its process died", "warn"
                     )
@@ -115,13 +115,9 @@ class _Story:
                 yield from telling.anything(kind, body)
         yield from telling.commitments(record.kept)
 
-    def _is_last(self, number: int) -> bool:
-        """Whether nothing that is recorded goes on behind an execution, or ends it."""
-        return all(one.entry.kind not in ("execution", "result") for one in self._records[number + 1 :])
-
-    def _waits(self) -> bool:
-        """Whether the run waits for an approval."""
-        return waits(self._records)
+    def _was_suspended(self, number: int) -> bool:
+        """Whether what began here came to a call that waited: what goes on begins with a later record."""
+        return any(one.entry.body.get("event") == "waiting" for one in self._records[number:])
 
     def _ran(self, number: int) -> str:
         began = next((one for one, end in self._outcomes.items() if end == number), None)

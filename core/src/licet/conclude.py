@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from licet.approvals.desk import Permit
-from licet.approvals.forms import ApprovalRequest, StoredApproval
+from licet.approvals.forms import StoredApproval
 from licet.backend import GuestError, Outcome, Termination
 from licet.decide import Decision
 from licet.errors import ApprovalsUnavailable, AuditUnavailable
@@ -23,6 +23,9 @@ from licet.scrubbing import Clean
 from licet.select import Chosen
 from licet.trail import Trail
 from licet.writes.staged import Written
+
+if TYPE_CHECKING:
+    from licet.approvals.desk import Permit
 
 
 def refusal(prepared: Prepared) -> tuple[Termination, str] | None:
@@ -134,31 +137,6 @@ def unselected(prepared: Prepared) -> tuple[Termination, str] | None:
     return None
 
 
-def void(now: Prepared, request: ApprovalRequest) -> str | None:
-    """Why a grant of `request` is good for nothing as things are `now`; None if nothing voids it so far."""
-    if now.stack.digest != request.policy_digest:
-        return "the policy is not the one any more under which this was approved"
-    if now.decision.effect == "deny":
-        return why_denied(now.decision)
-    if now.selection.chosen is None:
-        return "no backend can run this here any more"
-    return None
-
-
-def changed(shown: ApprovalRequest, now: ApprovalRequest, decision: Decision) -> str | None:
-    """Why what would run `now`, by this decision, is not what was `shown`; None if it is."""
-    if decision.effect == "deny":
-        return why_denied(decision)
-    if not set(now.requirements) <= set(shown.requirements):
-        return "policy asks for more by now than was approved"
-    names = shown.fields.keys() | now.fields.keys()
-    others = sorted(name for name in names if shown.fields.get(name) != now.fields.get(name))
-    if others or shown.digest != now.digest:
-        what = ", ".join(f"`{name}`" for name in others) or "the plan"
-        return f"what would run now is not what was shown: {what} is another"
-    return None
-
-
 def waiting(
     prepared: Prepared, trail: Trail, permit: Permit, tool_calls: Sequence[ToolCallMade] = ()
 ) -> ExecutionResult:
@@ -169,12 +147,11 @@ def waiting(
 
 def over(stored: StoredApproval) -> ExecutionResult:
     """The result of a run whose approval is over: nothing is left of it to go on with."""
-    permit = Permit.of(stored)
     return ExecutionResult(
         run_id=stored.request.run_id,
         termination=Termination.approval_denied,
         success=False,
-        detail=permit.reason,
+        detail=stored.sentence,
         advice="run the code again, which asks anew",
         approval=stored,
     )

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from licet import bodies
 from licet.approvals.forms import StoredApproval
 from licet.host import RunHost
+from licet.plain import plain_body
 from licet.plan import ExecutionPlan
 from licet.prepare import Prepared
 from licet.request import ExecutionRequest
 from licet.rerun import Rerun
-from licet.select import Offer
+from licet.select import Chosen, Offer
 from licet.trail import Trail
 
 
@@ -48,3 +50,17 @@ class UnderWay:
     approval: StoredApproval | None = None
     open_use: bool = False
     denial: str | None = None
+
+
+def note_selection(prepared: Prepared, trail: Trail) -> None:
+    """Note what was selected, and why not the others."""
+    selection = prepared.selection
+    body = prepared.shared.once("selection", lambda: plain_body(bodies.selection(selection)))
+    trail.step("selection", body)
+
+
+def chosen_of(prepared: Prepared) -> Chosen:
+    """What will run it, or runs it."""
+    chosen = prepared.selection.chosen
+    assert chosen is not None
+    return chosen

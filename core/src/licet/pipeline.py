@@ -5,45 +5,43 @@ Rules this module keeps:
 - record, prove, authorize, seal, execute, finish, each from the values before it;
 - what the chosen backend has not proved here is attacked first; then the choice is made again;
 - nothing runs before its decision and its `before` record are durable; the `result` record follows;
-- what was asked about is prepared and decided anew when it is granted, and only what was shown goes on: under
-  the same policy, as the same plan, or as the same call in the same suspended run.
+- what is asked about goes through `permits`, and comes back with its approval spent.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
-from licet import bodies, conclude, keeping, messages, suspending, telemetry
-from licet import plan as plans
-from licet.approvals import clocks, freezing, showing
-from licet.approvals.desk import Desk, Permit
-from licet.approvals.forms import ApprovalRequest, StoredApproval
-from licet.backend import Backend, GuestError, Outcome, Reply, Termination
+from licet import bodies, conclude, keeping, telemetry
+from licet.approvals.forms import StoredApproval
+from licet.backend import Backend, Outcome, Termination
 from licet.committing import Commits, to_the_end
 from licet.digests import HostDigest
-from licet.errors import ApprovalClosed, AuditUnavailable, SuspensionVoid
+from licet.errors import AuditUnavailable
 from licet.evidence import Attestor
 from licet.executing import execute
 from licet.host import RunHost
-from licet.jobs import Job, UnderWay
+from licet.jobs import Job, UnderWay, chosen_of, note_selection
 from licet.plain import plain_body
-from licet.plan import ExecutionPlan, Resumption
+from licet.plan import ExecutionPlan
 from licet.plugins import Plugins
 from licet.prepare import Deciders, Prepared, choose_again, plan_of
 from licet.probe.results import Progress
 from licet.rerun import surroundings
 from licet.result import ExecutionResult
 from licet.scrubbing import Leavings, cleaned, message
-from licet.select import Chosen
 from licet.surroundings import Surroundings
 from licet.trail import Trail
-from licet.waiting import WaitingCall
 from licet.witness import TrailWitness
+
+if TYPE_CHECKING:
+    from licet.approvals.desk import Desk
+    from licet.permits import Permits
 
 
 class Pipeline:
@@ -55,20 +53,32 @@ class Pipeline:
         plugins: Plugins,
         attestor: Attestor,
         commits: Commits,
-        desk: Desk,
         digest: HostDigest,
         *,
         deciders: Deciders | None,
         progress: Progress,
+        open_desk: Callable[[], Desk],
     ) -> None:
         self._backends = backends
         self._plugins = plugins
         self._attestor = attestor
-        self._commits = commits
-        self._desk = desk
-        self._digest = digest
+        self.commits = commits
+        self.digest = digest
         self._deciders = deciders
         self._progress = progress
+        self._open_desk = open_desk
+
+    @cached_property
+    def permits(self) -> Permits:
+        """What runs go through that are asked about."""
+        from licet.permits import Permits  # most runs are not
+
+        return Permits(self, self._open_desk())
+
+    async def close(self) -> None:
+        """Let go of who was asked, if anybody was."""
+        if "permits" in self.__dict__:
+            await self.permits.close()
 
     async def run(self, job: Job, prepared: Prepared, trail: Trail) -> ExecutionResult:
         """Record, prove, authorize, seal and execute.
@@ -76,235 +86,80 @@ class Pipeline:
         Raises:
             AuditUnavailable: something could not be recorded, and nothing ran.
         """
-        await self._commits.recover(trail)
+        await self.commits.recover(trail)
         body = bodies.request(prepared, trail.caller, job.again.past.run_id if job.again else None)
         trail.step("request", body, kept=keeping.of_request(prepared))
         trail.step("decision", bodies.decision(prepared.decision, prepared.stack))
         refusal = conclude.refusal(prepared)
         if refusal is None:
             try:
-                prepared = await self._proved(prepared, trail, job)
+                prepared = await self.proved(prepared, trail, job)
             except asyncio.CancelledError:
                 ended = bodies.refusal(Termination.cancelled, "cancelled while its sandbox was attacked")
                 await asyncio.shield(trail.end("result", ended))
                 raise
-        _note_selection(prepared, trail)
+        note_selection(prepared, trail)
         refusal = refusal or conclude.unselected(prepared)
         if refusal is not None:
-            return await self._refused(prepared, trail, *refusal)
+            return await self.refused(prepared, trail, *refusal)
         if prepared.decision.effect == "allow":
             trail.step("authorization", bodies.authorization("not_needed", "nothing asks"))
-            return await self._carry_out(job, prepared, trail)
-        return await self._asked(job, prepared, trail)
+            return await self.carry_out(job, prepared, trail)
+        return await self.permits.of_run(job, prepared, trail)
 
-    async def resume(self, job: Job, stored: StoredApproval, trail: Trail) -> ExecutionResult:
-        """Go on with a run that waits for the approval `stored`, if it has been given by now.
-
-        Raises:
-            AuditUnavailable, ApprovalsUnavailable: something could not be recorded or looked up.
-        """
-        await self._commits.recover(trail)
-        permit = await self._desk.again(stored, trail, job.wait)
-        prepared = await job.prepare()
-        if permit.state == "pending":
-            return conclude.waiting(prepared, trail, permit)
-        if permit.state == "denied":
-            return await self._denied(prepared, trail, permit)
-        trail.step("decision", bodies.decision(prepared.decision, prepared.stack))
-        if stored.request.kind == "run":
-            return await self._granted(job, trail, permit)
-        return await self._reopened(job, permit, trail)
-
-    # -- a run that is asked about as a whole
-
-    async def _asked(self, job: Job, prepared: Prepared, trail: Trail) -> ExecutionResult:
-        """Have the run approved, then carry it out."""
-        obstacle = self._desk.obstacle(prepared.decision.demands)
-        if obstacle is not None:
-            trail.step("authorization", bodies.authorization("denied", obstacle))
-            return await self._refused(prepared, trail, Termination.approval_denied, obstacle)
-        permit = await self._desk.ask(
-            partial(showing.of_run, prepared, trail.run_id, asked=clocks.now(), digest=self._digest),
-            trail,
-            frozen=freezing.freeze(job.asked, prepared.request.workdir),
-            keeps=partial(keeping.of_shown, prepared),
-            wait=job.wait,
-        )
-        if permit.state == "granted":
-            return await self._granted(job, trail, permit)
-        if permit.state == "pending":
-            return conclude.waiting(prepared, trail, permit)
-        return await self._denied(prepared, trail, permit)
-
-    async def _granted(self, job: Job, trail: Trail, permit: Permit) -> ExecutionResult:
-        """Carry out what was granted, if it is still what was shown."""
-        prepared = await self._proved(await job.prepare(), trail, job)
-        _note_selection(prepared, trail)
-        void = conclude.void(prepared, permit.asked) or self._other_than(permit.asked, prepared)
-        if void is not None:
-            return await self._denied(prepared, trail, await self._desk.void(permit, trail, void))
-        try:
-            spent = await self._desk.consume(permit, trail)
-        except ApprovalClosed as problem:
-            return await self._denied(prepared, trail, permit.denied(problem.message))
-        trail.step("authorization", bodies.authorization("granted", permit.reason, spent))
-        return await self._carry_out(job, prepared, trail, spent)
-
-    def _other_than(self, shown: ApprovalRequest, now: Prepared) -> str | None:
-        again = showing.of_run(now, shown.run_id, shown.id, shown.asked, self._digest)
-        return conclude.changed(shown, again, now.decision)
-
-    async def _call_other_than(self, shown: ApprovalRequest, run: UnderWay, now: Prepared) -> str | None:
-        try:
-            waiting, decision = await run.host.decide_again()
-            again = showing.of_call(now, run.plan, waiting, decision, shown.id, shown.asked, self._digest)
-        except ValueError as problem:
-            return str(problem)
-        if (chosen := now.selection.chosen) is None or chosen.plan_digest != run.plan.plan_digest:
-            return "what would run now is not what was shown: the plan is another"
-        return conclude.changed(shown, again, decision)
-
-    async def _carry_out(
+    async def carry_out(
         self, job: Job, prepared: Prepared, trail: Trail, spent: StoredApproval | None = None
     ) -> ExecutionResult:
         """Begin the run."""
-        plan = self._planned(prepared, trail)
-        seen = job.again or surroundings(self._digest, prepared.stack, plan, prepared.facts.at.timestamp())
-        host = self._host(job, prepared, plan, trail, seen)
+        plan = self.planned(prepared, trail)
+        seen = job.again or surroundings(self.digest, prepared.stack, plan, prepared.facts.at.timestamp())
+        host = self.host(job, prepared, plan, trail, seen)
         run = UnderWay(job, prepared, plan, host, trail, spent, open_use=spent is not None)
-        return await self._under_way(run)
+        return await self.under_way(run)
 
-    # -- a run one of whose calls is asked about
-
-    async def _call_asked(self, run: UnderWay, outcome: Outcome) -> ExecutionResult | None:
-        """Have the call approved that the run was suspended for; None if it goes on, with `run.plan`."""
-        trail = run.trail
-        try:
-            sealed = suspending.suspend(run.prepared, trail.run_id, run.host, outcome, self._digest.key())
-        except ValueError as problem:
-            detail = f"{outcome.detail}, and the run can't wait for it: {problem}"
-            return await self._finish(run, Outcome(Termination.approval_denied, detail=detail))
-        permit = await self._ask_about_call(run, sealed)
-        if permit.state == "pending":
-            return conclude.waiting(run.prepared, trail, permit, run.host.tool_calls)
-        assert outcome.suspension is not None
-        async with self._recording_its_end(run):
-            reply = await self._settle(run, permit, await run.job.prepare())
-        error = None if reply.error is None else (reply.error.type, reply.error.message)
-        resumption = Resumption(outcome.suspension, reply.value, error)
-        run.plan = plans.seal(replace(run.plan, resumption=resumption))
-        return None
-
-    async def _call_alive(self, run: UnderWay) -> Reply:
-        """The reply to a call that waits while its sandbox does, which can't be suspended."""
-        permit = await self._ask_about_call(run)
-        if permit.state == "pending":
-            reason = "nobody answered in time, and the sandbox can't wait without its process"
-            permit = await self._desk.void(permit, run.trail, reason)
-        return await self._settle(run, permit, await run.job.prepare())
-
-    async def _ask_about_call(self, run: UnderWay, sealed: bytes | None = None) -> Permit:
-        asked_about = run.host.asked_about
-        assert asked_about is not None
-        draft = partial(
-            showing.of_call, run.prepared, run.plan, *asked_about, asked=clocks.now(), digest=self._digest
-        )
-        return await self._desk.ask(
-            draft,
-            run.trail,
-            frozen=freezing.freeze(run.job.asked, run.prepared.request.workdir),
-            sealed=sealed,
-            keeps=partial(keeping.of_shown, run.prepared),
-            wait=run.job.wait,
-        )
-
-    async def _reopened(self, job: Job, permit: Permit, trail: Trail) -> ExecutionResult:
-        """Go on with a run that was suspended, by another process or by this one before."""
-        approval = permit.approval
-        prepared = await self._proved(await job.prepare(), trail, job)
-        _note_selection(prepared, trail)
-        try:
-            if (void := conclude.void(prepared, approval.request)) is not None:
-                raise SuspensionVoid(void)
-            reopened = suspending.reopen(
-                approval.sealed or b"", prepared, trail.run_id, _call_of(approval), self._digest.key()
-            )
-        except SuspensionVoid as problem:
-            permit = await self._desk.void(permit, trail, problem.message)
-            return await self._denied(prepared, trail, permit)
-        plan = self._planned(prepared, trail)
-        seen = suspending.surroundings(reopened, self._digest, prepared, plan)
-        host = self._host(job, prepared, plan, trail, seen, past=reopened.state)
-        run = UnderWay(job, prepared, plan, host, trail)
-        async with self._recording_its_end(run):
-            reply = await self._settle(run, permit, prepared)
-        run.plan = suspending.resumed(plan, reopened, reply)
-        return await self._under_way(run)
-
-    async def _settle(self, run: UnderWay, permit: Permit, now: Prepared) -> Reply:
-        """Make the call that was granted, if it is still what was shown; else deny it to the code."""
-        approval, trail = permit.approval, run.trail
-        if permit.state == "granted":
-            void = conclude.void(now, permit.asked) or await self._call_other_than(permit.asked, run, now)
-            if void is not None:
-                permit = await self._desk.void(permit, trail, void)
-        if permit.state == "granted":
-            try:
-                suspended = _chosen(run.prepared).descriptor.suspends
-                spent = await self._desk.consume(permit, trail, resuming=suspended)
-            except ApprovalClosed as problem:
-                permit = permit.denied(problem.message)
-            else:
-                trail.step("authorization", bodies.authorization("granted", permit.reason, spent))
-                run.approval = spent
-                reply = await run.host.settle()
-                await self._desk.ended(spent, trail, executed=True)
-                return reply
-        trail.step("authorization", bodies.authorization("denied", permit.reason, approval))
-        run.denial = messages.without_places(permit.reason)
-        return await run.host.settle(GuestError("PermissionError", run.denial))
-
-    # -- what all runs have in common
-
-    async def _under_way(self, run: UnderWay) -> ExecutionResult:
+    async def under_way(self, run: UnderWay) -> ExecutionResult:
         """Execute the plan, as often as its code waits for an approval and gets it."""
         backend = self._backends[run.plan.backend]
-        chosen = _chosen(run.prepared)
+        chosen = chosen_of(run.prepared)
         make = partial(bodies.execution, run.plan, chosen)
         body = run.prepared.shared.once("execution", lambda: plain_body(make()))
         if not chosen.descriptor.suspends:
-            run.host.ask_alive(partial(self._call_alive, run))
+            run.host.ask_alive(lambda: self.permits.of_call_alive(run))
         run.trail.step("execution", body, phase="before")
         while True:
-            async with self._recording_its_end(run):
+            async with self.recording_its_end(run):
                 await run.trail.commit()
                 with run.trail.inside(telemetry.ROOT):
                     outcome = await execute(backend, run.plan, run.host)
             if outcome.termination is not Termination.approval_pending:
                 break
+            if run.host.waiting is None:
+                detail = f"`{run.plan.backend}` says that the run waits, and no call of it does"
+                outcome = Outcome(Termination.backend_error, detail=detail)
+                break
             await self._say_ended(run, executed=True)
-            if (stopped := await self._call_asked(run, outcome)) is not None:
+            if (stopped := await self.permits.of_call(run, outcome)) is not None:
                 return stopped
-        return await to_the_end(self._finish(run, conclude.denied_by(outcome, run.denial)))
+        return await to_the_end(self.finish(run, conclude.denied_by(outcome, run.denial)))
 
     @asynccontextmanager
-    async def _recording_its_end(self, run: UnderWay) -> AsyncIterator[None]:
+    async def recording_its_end(self, run: UnderWay) -> AsyncIterator[None]:
         """Around what may be cancelled once the run has begun."""
         try:
             yield
         except asyncio.CancelledError:
-            await asyncio.shield(self._finish(run, Outcome(Termination.cancelled)))
+            await asyncio.shield(self.finish(run, Outcome(Termination.cancelled)))
             raise
 
-    async def _finish(self, run: UnderWay, outcome: Outcome) -> ExecutionResult:
+    async def finish(self, run: UnderWay, outcome: Outcome) -> ExecutionResult:
         """Commit what it wrote, record how it ended, and say so."""
         prepared, plan, host, trail = run.prepared, run.plan, run.host, run.trail
-        written = await self._commits.settle(plan, outcome, trail, self._digest)
+        written = await self.commits.settle(plan, outcome, trail, self.digest)
         find = self._plugins.find
         clean = await cleaned(Leavings(outcome, *host.written()), find, plan.environment)
-        protection = conclude.protected(clean.outcome, _chosen(prepared))
+        protection = conclude.protected(clean.outcome, chosen_of(prepared))
         said: dict[str, Any] = {"scrubbers": self._plugins.scrubbers, **host.counts()}
-        body = bodies.result(clean, protection, written, self._digest, **said)
+        body = bodies.result(clean, protection, written, self.digest, **said)
         kept = keeping.of_result(prepared, clean.outcome, clean.output)
         await self._say_ended(run, executed=outcome.termination is not Termination.launch_failed)
         trail.step("result", body, phase="after", kept=kept)
@@ -321,9 +176,9 @@ class Pipeline:
         """Say what came of the use of an approval that the run rests on, once."""
         if run.open_use and run.approval is not None:
             run.open_use = False
-            await self._desk.ended(run.approval, run.trail, executed=executed)
+            await self.permits.ended(run.approval, run.trail, executed=executed)
 
-    async def _proved(self, prepared: Prepared, trail: Trail, job: Job) -> Prepared:
+    async def proved(self, prepared: Prepared, trail: Trail, job: Job) -> Prepared:
         """Attack what the chosen backend has not proved here, and choose again, until nothing is missing."""
         while (chosen := prepared.selection.chosen) is not None and chosen.missing:
             backend = self._backends[chosen.descriptor.name]
@@ -331,10 +186,11 @@ class Pipeline:
             prepared = choose_again(prepared, job.offers())
         return prepared
 
-    def _planned(self, prepared: Prepared, trail: Trail) -> ExecutionPlan:
-        return plan_of(prepared, _chosen(prepared), trail.run_id)
+    def planned(self, prepared: Prepared, trail: Trail) -> ExecutionPlan:
+        """The sealed plan of a run that may go on."""
+        return plan_of(prepared, chosen_of(prepared), trail.run_id)
 
-    def _host(
+    def host(
         self,
         job: Job,
         prepared: Prepared,
@@ -343,49 +199,31 @@ class Pipeline:
         seen: Surroundings,
         past: Mapping[str, Any] | None = None,
     ) -> RunHost:
+        """What the sandbox of a run talks to; `past` is the state of the one that it had before."""
         told = partial(message, find=self._plugins.find, environment=plan.environment)
         return RunHost(
             plan,
             prepared,
             trail,
-            self._digest,
+            self.digest,
             self._deciders,
             seen,
             job.again,
             told,
-            obstacle=self._desk.obstacle,
+            obstacle=lambda demands: self.permits.obstacle(demands),
             past=past,
         )
 
-    async def _denied(self, prepared: Prepared, trail: Trail, permit: Permit) -> ExecutionResult:
-        """Record that nothing of it runs, or nothing more, for want of an approval, and say so."""
-        trail.step("authorization", bodies.authorization("denied", permit.reason, permit.approval))
-        result = await self._refused(prepared, trail, Termination.approval_denied, permit.reason)
-        return replace(result, approval=permit.approval)
-
-    async def _refused(
-        self, prepared: Prepared, trail: Trail, termination: Termination, detail: str
+    async def refused(
+        self,
+        prepared: Prepared,
+        trail: Trail,
+        termination: Termination,
+        detail: str,
+        *,
+        executed: bool = False,
     ) -> ExecutionResult:
         """Record that nothing of it runs, or nothing more, and say so."""
-        trail.step("result", bodies.refusal(termination, detail), phase="after")
+        trail.step("result", bodies.refusal(termination, detail, executed=executed), phase="after")
         await trail.commit()
         return conclude.refused(prepared, trail, termination, detail)
-
-
-def _note_selection(prepared: Prepared, trail: Trail) -> None:
-    selection = prepared.selection
-    body = prepared.shared.once("selection", lambda: plain_body(bodies.selection(selection)))
-    trail.step("selection", body)
-
-
-def _chosen(prepared: Prepared) -> Chosen:
-    """What will run it, or runs it."""
-    chosen = prepared.selection.chosen
-    assert chosen is not None
-    return chosen
-
-
-def _call_of(approval: StoredApproval) -> WaitingCall:
-    """The call that waits, as far as whoever keeps the approval knows it: the sealed run has to agree."""
-    told = approval.request.document["call"]
-    return WaitingCall(told["sequence"], told["tool"], approval.request.digest, "", told["line"])

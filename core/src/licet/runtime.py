@@ -22,15 +22,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from licet import conclude, paths, telemetry, toolkits
 from licet import state as states
-from licet.approvals import freezing
 from licet.approvals.callback import Callback, as_service
-from licet.approvals.desk import Desk
+from licet.approvals.forms import OPEN, Overtaken
 from licet.approvals.services import ApprovalService
 from licet.backend import Backend
 from licet.committing import Commits
 from licet.contract import Control
 from licet.digests import Digest, HostDigest, no_digest
-from licet.errors import ApprovalsUnavailable, AuditUnavailable, NoApproval, UsageError
+from licet.errors import ApprovalsUnavailable, AuditUnavailable, UsageError
 from licet.evidence import Attestor
 from licet.jobs import Job
 from licet.logbook import Gaps, Logbook
@@ -54,6 +53,7 @@ from licet.ulid import new_run_id
 from licet.witness import TrailWitness
 
 if TYPE_CHECKING:
+    from licet.approvals.desk import Desk
     from licet.probe import Report
     from licet.type_checker import TypeFinding
 
@@ -111,19 +111,16 @@ class Runtime:
         self._running = Running()
         self._portal = Portal()
         self._repeats = Repeats()
-        self._desk = Desk(
-            self.plugins.approval_services(tuple(map(as_service, approvals))),
-            partial(states.open_state, self.state_path),
-        )
+        self._services = self.plugins.approval_services(tuple(map(as_service, approvals)))
         self._pipeline = Pipeline(
             self._by_name,
             self.plugins,
             self._attestor,
             Commits(self.state_path, lambda: states.open_state(self.state_path).path),
-            self._desk,
             self._digest,
             deciders=self._deciders,
             progress=progress,
+            open_desk=self._open_desk,
         )
 
     @classmethod
@@ -195,20 +192,17 @@ class Runtime:
         """
         self._digest.key()
         with self._running.one():
-            stored = await self._desk.of_run(run_id)
-            if stored is None:
-                raise NoApproval(
-                    f"no run `{run_id}` waits for an approval here",
-                    advice="`licet approvals list` names those that do; the policy's directory keeps them",
-                )
-            if stored.frozen is None:
+            stored = await (permits := self._pipeline.permits).waiting(run_id)
+            if stored.frozen is None or stored.state not in OPEN:
                 return conclude.over(stored)
-            asked = freezing.thaw(stored.frozen, toolkits.named(tools or {}))
+            asked = permits.thawed(stored.frozen, toolkits.named(tools or {}))
             job = Job(asked, partial(self._prepared, asked), self.offers, wait=wait)
             log, stack = self._logbook.current(), self.stack
             with self._trail(log, stack, run_id=stored.request.run_id) as trail:
                 try:
-                    return await self._pipeline.resume(job, stored, trail)
+                    return await permits.resume(job, stored, trail)
+                except Overtaken as problem:
+                    return conclude.over(problem.approval)
                 finally:
                     if trail.log_failed:
                         await self._logbook.give_up(log)
@@ -264,6 +258,8 @@ class Runtime:
         with self._trail(log, prepared.stack, began=prepared.facts.at) as trail:
             try:
                 return await self._pipeline.run(job, prepared, trail)
+            except Overtaken as problem:
+                return conclude.over(problem.approval)
             except (AuditUnavailable, ApprovalsUnavailable) as problem:
                 return conclude.unable(prepared, trail, problem)
             finally:
@@ -313,11 +309,15 @@ class Runtime:
         """`run` for programs without an event loop; also works where one is running."""
         return self._portal.run(self.run(request, **fields))
 
+    def resume_sync(self, run_id: str, **how: Any) -> ExecutionResult:
+        """`resume` for programs without an event loop, as `run_sync` is."""
+        return self._portal.run(self.resume(run_id, **how))
+
     async def aclose(self) -> None:
         """Cancel the runs under way, end every pool and release the log; no run begins any more."""
         await self._running.end()
         await all_done(
-            self._desk.close(), self._logbook.close(), *(backend.close() for backend in self.backends)
+            self._pipeline.close(), self._logbook.close(), *(backend.close() for backend in self.backends)
         )
         await asyncio.to_thread(telemetry.settle, 1.0)
         await asyncio.to_thread(self._portal.close)
@@ -386,6 +386,11 @@ class Runtime:
     def _trail(self, log: AuditLog, stack: PolicyStack, *, run_id: str | None = None, **how: Any) -> Trail:
         run_id = run_id or new_run_id()
         return Trail(log, run_id, best_effort=stack.audit_mode == "best_effort", gaps=self._gaps, **how)
+
+    def _open_desk(self) -> Desk:
+        from licet.approvals.desk import Desk  # most runs ask nobody
+
+        return Desk(self._services, partial(states.open_state, self.state_path))
 
     def _open_log(self) -> AuditLog:
         return self.plugins.audit_log(states.open_state(self.state_path))

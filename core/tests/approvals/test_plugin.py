@@ -16,7 +16,6 @@ from licet.approvals.services import ApprovalService
 from licet.errors import InvalidSettings
 from licet.plugins import GROUP, Plugins
 from licet.settings import Settings
-from licet.state import StateDirectory, open_state
 
 OWN = EntryPoint("approvals", "licet.approvals.plugin", GROUP)
 STRANGER = """
@@ -29,7 +28,7 @@ class Pager:
         return ()
     async def close(self): ...
 @hookimpl
-def licet_approval_service(settings, state):
+def licet_approval_service(settings):
     return [Pager()]
 """
 
@@ -58,12 +57,6 @@ class Service:
 
     async def close(self) -> None:
         pass
-
-
-@pytest.fixture
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StateDirectory:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
-    return open_state(tmp_path / "state")
 
 
 @pytest.fixture
@@ -105,35 +98,34 @@ def test_the_own_plugin_is_installed_and_enabled() -> None:
     assert "approvals" in Settings().enabled
 
 
-def test_nothing_named_is_nobody(plugins: Callable[..., Plugins], state: StateDirectory) -> None:
+def test_nothing_named_is_nobody(plugins: Callable[..., Plugins]) -> None:
     for approvals in ({}, {"services": []}):
         made = plugins(approvals, pager=STRANGER.format(name="pager"))
-        assert (made.approval_services(state), made.problems) == ((), [])
+        assert (made.approval_services(), made.problems) == ((), [])
 
 
-def test_the_queue_is_named(plugins: Callable[..., Plugins], state: StateDirectory) -> None:
+def test_the_queue_is_named(plugins: Callable[..., Plugins]) -> None:
     pytest.importorskip("licet.approvals.queue")
-    (one,) = plugins({"services": ["queue"]}).approval_services(state)
+    (one,) = plugins({"services": ["queue"]}).approval_services()
     assert (one.name, one.attended, one.waits) == ("queue", False, True)
 
 
-def test_the_webhook_is_named(plugins: Callable[..., Plugins], state: StateDirectory, tmp_path: Path) -> None:
-    (one,) = plugins(webhook(tmp_path)).approval_services(state)
+def test_the_webhook_is_named(plugins: Callable[..., Plugins], tmp_path: Path) -> None:
+    (one,) = plugins(webhook(tmp_path)).approval_services()
     assert (one.name, one.attended, one.waits) == ("webhook", True, True)
 
 
 def test_what_is_not_named_is_not_imported(
-    plugins: Callable[..., Plugins], state: StateDirectory, monkeypatch: pytest.MonkeyPatch
+    plugins: Callable[..., Plugins], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "licet.approvals.webhook.service", None)
     monkeypatch.setitem(sys.modules, "licet.approvals.queue", None)
-    assert plugins({"services": ["terminal"]}).approval_services(state) == ()
+    assert plugins({"services": ["terminal"]}).approval_services() == ()
 
 
 @pytest.mark.parametrize("missing", ["jwt", "urllib3"])
 def test_a_webhook_without_its_libraries_is_told(
     plugins: Callable[..., Plugins],
-    state: StateDirectory,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     missing: str,
@@ -142,33 +134,29 @@ def test_a_webhook_without_its_libraries_is_told(
     for name in ("licet.web", "licet.approvals.webhook.receiver", "licet.approvals.webhook.service"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(InvalidSettings) as problem:
-        plugins(webhook(tmp_path)).approval_services(state)
+        plugins(webhook(tmp_path)).approval_services()
     assert problem.value.message == f"the webhook needs `{missing}`, which is not installed"
     assert problem.value.advice == "install what it needs: `pip install 'licet[webhook]'`"
 
 
 def test_wrong_settings_of_the_webhook_are_told_at_once(
-    plugins: Callable[..., Plugins], state: StateDirectory, tmp_path: Path
+    plugins: Callable[..., Plugins], tmp_path: Path
 ) -> None:
     approvals = webhook(tmp_path)
     Path(approvals["webhook"]["secret_file"]).chmod(0o644)
     with pytest.raises(InvalidSettings, match="others can read or change the key"):
-        plugins(approvals).approval_services(state)
+        plugins(approvals).approval_services()
 
 
-def test_a_strangers_service_comes_by_the_same_road(
-    plugins: Callable[..., Plugins], state: StateDirectory, tmp_path: Path
-) -> None:
+def test_a_strangers_service_comes_by_the_same_road(plugins: Callable[..., Plugins], tmp_path: Path) -> None:
     approvals = webhook(tmp_path) | {"services": ["pager", "webhook"]}
     made = plugins(approvals, pager=STRANGER.format(name="pager"), other=STRANGER.format(name="other"))
-    assert names(made.approval_services(state)) == ["pager", "webhook"]
+    assert names(made.approval_services()) == ["pager", "webhook"]
 
 
-def test_an_unknown_service_names_the_known_ones(
-    plugins: Callable[..., Plugins], state: StateDirectory
-) -> None:
+def test_an_unknown_service_names_the_known_ones(plugins: Callable[..., Plugins]) -> None:
     with pytest.raises(InvalidSettings) as problem:
-        plugins({"services": ["pagr"]}, pager=STRANGER.format(name="pager")).approval_services(state)
+        plugins({"services": ["pagr"]}, pager=STRANGER.format(name="pager")).approval_services()
     assert problem.value.message == "the approval service `pagr` is not known"
     assert problem.value.advice == (
         "known ones are `callback`, `pager`, `queue`, `terminal`, `webhook`; another needs its plugin, "
@@ -185,28 +173,28 @@ def test_an_unknown_service_names_the_known_ones(
     ],
 )
 def test_a_plugin_that_fails_is_a_problem_and_asks_nobody(
-    plugins: Callable[..., Plugins], state: StateDirectory, tmp_path: Path, body: str, why: str
+    plugins: Callable[..., Plugins], tmp_path: Path, body: str, why: str
 ) -> None:
     text = FAILING.format(body=body)
     made = plugins({"services": ["pager"]}, pager=text)
     with pytest.raises(InvalidSettings) as problem:
-        made.approval_services(state)
+        made.approval_services()
     assert problem.value.message == f"the approval service `pager` can't be used: {why}"
     assert made.problems == [why]
     made = plugins(webhook(tmp_path), pager=text)  # the twin: nobody named it
-    assert (names(made.approval_services(state)), made.problems) == (["webhook"], [why])
+    assert (names(made.approval_services()), made.problems) == (["webhook"], [why])
 
 
-def test_what_is_no_service_is_refused(plugins: Callable[..., Plugins], state: StateDirectory) -> None:
+def test_what_is_no_service_is_refused(plugins: Callable[..., Plugins]) -> None:
     text = FAILING.format(body="return ['approve']")
     with pytest.raises(InvalidSettings, match="a plugin offers a `str`, which is no approval service"):
-        plugins({"services": ["pager"]}, pager=text).approval_services(state)
+        plugins({"services": ["pager"]}, pager=text).approval_services()
 
 
-def test_two_services_of_one_name_are_neither(plugins: Callable[..., Plugins], state: StateDirectory) -> None:
+def test_two_services_of_one_name_are_neither(plugins: Callable[..., Plugins]) -> None:
     twice = {name: STRANGER.format(name="pager") for name in ("one", "two")}
     with pytest.raises(InvalidSettings, match="the approval service `pager` is offered 2 times"):
-        plugins({"services": ["pager"]}, **twice).approval_services(state)
+        plugins({"services": ["pager"]}, **twice).approval_services()
 
 
 def test_what_a_program_brings_is_asked_too() -> None:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
-import pytest
 from licet.approvals.asking import answers, attended, can_wait, collected
 from licet.approvals.callback import as_service
 from licet.approvals.queue import QueueService
-from licet.state import open_state
 from matters import about_run
 
 
-def test_it_waits_and_says_nothing_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))
-    state = open_state(tmp_path / "work" / ".licet")
-    queue = QueueService(state)
+def test_it_waits_and_says_nothing_by_itself() -> None:
+    queue = QueueService()
     assert (queue.name, attended([queue]), can_wait([queue])) == ("queue", False, True)
     assert as_service(queue) is queue
-    assert queue.state is state
 
     async def ask() -> None:
         async with answers([queue], about_run()) as given:

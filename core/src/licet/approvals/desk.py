@@ -22,7 +22,7 @@ from licet.approvals import asking, telling
 from licet.approvals.clerk import Clerk
 from licet.approvals.clocks import now
 from licet.approvals.counting import identity
-from licet.approvals.forms import Answer, ApprovalRequest, StoredApproval
+from licet.approvals.forms import Answer, ApprovalRequest, Overtaken, StoredApproval
 from licet.approvals.services import ApprovalService
 from licet.approvals.store import ApprovalStore
 from licet.errors import AnswerRefused, ApprovalClosed
@@ -65,16 +65,14 @@ class Permit:
         """What an approval has come to."""
         approval, run = stored.request.id, stored.request.run_id
         if stored.state == "granted":
-            return cls("granted", f"the approval {approval} was given", stored.request, stored)
+            return cls("granted", stored.sentence, stored.request, stored)
         if stored.state == "pending":
             reason = (
                 f"the approval {approval} is needed of {' and '.join(map(str, stored.request.requirements))}"
             )
             advice = f"`licet approvals show {approval}`, and once it is given `licet run --resume {run}`"
             return cls("pending", reason, stored.request, stored, advice)
-        word = "was used before" if stored.state == "consumed" else f"is {stored.state}"
-        said = f": {stored.reason}" if stored.reason else ""
-        return cls("denied", f"the approval {approval} {word}{said}", stored.request, stored)
+        return cls("denied", stored.sentence, stored.request, stored)
 
 
 class Desk:
@@ -110,6 +108,7 @@ class Desk:
         """Have something approved that has no `obstacle`; wait `wait` seconds for who is not there.
 
         Raises:
+            Overtaken: another process saw it granted first, and goes on with the run.
             AuditUnavailable, ApprovalsUnavailable: nobody was asked, or the answer is not known.
         """
         clerk = await self._at_work()
@@ -130,6 +129,7 @@ class Desk:
         """What has become of an approval that was asked for before: who is there is asked once more.
 
         Raises:
+            Overtaken: another process goes on with the run.
             AuditUnavailable, ApprovalsUnavailable: the answer is not known.
         """
         clerk = await self._at_work()
@@ -149,10 +149,20 @@ class Desk:
         return found[-1] if found else None
 
     async def consume(self, permit: Permit, trail: Trail, *, resuming: bool = False) -> StoredApproval:
-        """Spend one use for what was asked; `resuming` if that was suspended (see `Clerk.consume`)."""
-        clerk = await self._at_work()
-        own = permit.approval.request.id == permit.asked.id
-        return await clerk.consume(permit.approval, permit.asked, trail, resuming=resuming and own)
+        """Spend one use for what was asked; `resuming` if that was suspended (see `Clerk.consume`).
+
+        Raises:
+            Overtaken: the run that waited goes on in another process.
+        """
+        clerk, approval = await self._at_work(), permit.approval
+        own = approval.request.id == permit.asked.id
+        try:
+            return await clerk.consume(approval, permit.asked, trail, resuming=resuming and own)
+        except ApprovalClosed:
+            now_is = await asyncio.to_thread(clerk.store.get, approval.request.id)
+            if own and now_is.used > approval.used:
+                raise Overtaken(now_is) from None
+            raise
 
     async def ended(self, approval: StoredApproval, trail: Trail, *, executed: bool) -> None:
         """Say what came of the use that was spent (see `Clerk.ended`)."""
@@ -197,6 +207,8 @@ class Desk:
             with contextlib.suppress(ApprovalClosed):
                 await clerk.end(stored, "denied", trail, reason)
             stored = await asyncio.to_thread(clerk.store.get, stored.request.id)
+        if stored.state == "consumed":
+            raise Overtaken(stored)
         if stored.state != "pending":
             trail.step("approval", telling.resumed(stored.request.id))
         return Permit.of(stored)

@@ -13,12 +13,15 @@ from click.core import ParameterSource
 from licet.errors import UsageError
 
 if TYPE_CHECKING:
+    from licet.cli.learning import Lesson
     from licet.cli.progress import AttackProgress
     from licet.request import ExecutionRequest
     from licet.result import ExecutionResult
     from licet.runtime import Runtime
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_CANCELLED = 130
 
 _OPTIONS = (
     click.argument("file", required=False),
@@ -100,23 +103,14 @@ def run(
     Exit codes: 0 success · 1 the code failed · 2 usage or invalid policy · 3 denied · 4 approval pending ·
     5 no backend · 6 a limit was hit · 7 audit unavailable · 8 backend or launch error · 130 cancelled
     """
-    from licet.backend import Termination
-    from licet.cli import cards
+    from licet.cli import cards, resuming
+    from licet.cli.learning import Lesson
     from licet.cli.progress import AttackProgress
-    from licet.cli.terminal import put, put_json, show_card, warn
-    from licet.result import EXIT_CODES
+    from licet.cli.terminal import show_card, warn
 
-    request = None
     if resume is not None:
-        from licet.cli import resuming
-
         resuming.refuse_more(context)
-    else:
-        request = _request(**given)
-    if learn and request is not None:
-        from licet.cli.learning import Lesson
-
-        request = request.model_copy(update={"learn": True})
+    request = _request(**given).model_copy(update={"learn": learn}) if resume is None else None
     stay = _duration("--wait", wait)
     progress = AttackProgress()
     runtime = _runtime(policy, progress, stdin_is_taken=_takes_stdin(given))
@@ -125,8 +119,7 @@ def run(
 
     async def work() -> ExecutionResult:
         if request is None:
-            assert resume is not None
-            return await resuming.resume(runtime, resume)
+            return await resuming.resume(runtime, str(resume))
         return await runtime.run(request, wait=stay)
 
     try:
@@ -134,24 +127,34 @@ def run(
             result = _run(runtime, work)
     except KeyboardInterrupt:
         show_card(cards.of_cancelled(runtime.state_path))
-        return EXIT_CODES[Termination.cancelled]
+        return _CANCELLED
     lesson = Lesson(runtime, result, policy) if learn else None
+    if request is not None and not as_json:
+        result = _with_repairs(result, runtime, request)
+    named = policy if _is_stated(context, "policy") else None
+    _tell(runtime, result, lesson, named, as_json=as_json)
+    return result.process_exit_code
+
+
+def _tell(
+    runtime: Runtime, result: ExecutionResult, lesson: Lesson | None, policy: str | None, *, as_json: bool
+) -> None:
+    """Write what a run left to stdout, and what is to say about it to stderr."""
+    from licet.cli import cards
+    from licet.cli.terminal import put, put_json, show_card
+
     if as_json:
         put_json(result.as_json() | (lesson.as_json() if lesson else {}))
-        return result.process_exit_code
+        return
     put(result.stdout)
     if result.value_repr is not None:
         if result.stdout and not result.stdout.endswith("\n"):
             put("\n")
         put(f"{result.value_repr}\n")
     put(result.stderr, err=True)
-    if request is not None:
-        result = _with_repairs(result, runtime, request)
-    named = policy if _is_stated(context, "policy") else None
-    show_card(cards.of_result(result, runtime.state_path, runtime.plugins.disabled, policy=named))
+    show_card(cards.of_result(result, runtime.state_path, runtime.plugins.disabled, policy=policy))
     if lesson is not None:
         lesson.show()
-    return result.process_exit_code
 
 
 @click.command()

@@ -187,7 +187,8 @@ class Refused(Part):
     success: Literal[False]
     detail: str
     """The sentence that says why."""
-    executed: Literal[False]
+    executed: bool
+    """Whether it had begun, and was suspended when it ended."""
 
 
 class Lost(Part):
