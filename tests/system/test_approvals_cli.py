@@ -326,28 +326,29 @@ def test_tools_of_a_file_are_named_and_have_to_stay_the_same(place: Path) -> Non
     assert (ran.code, ran.out) == (0, "found ann\n")
 
 
-def test_a_run_that_waits_survives_new_evidence(place: Path, tmp_path: Path, receipts: Path) -> None:
+def pending_call(place: Path) -> tuple[str, str]:
+    """Run code whose call of a tool has to wait; the ids of approval and run."""
     (place / "shop.py").write_text(TOOLS)
     (place / "pay.py").write_text("print(find('ann'))\n")
-    (place / "licet.yaml").write_text(POLICY.replace("tool find", "tool look").replace("[run]", "[tool find]"))
-    approval, run = pending(*UNATTENDED, "--tools", "shop.py")
+    (place / "licet.yaml").write_text(POLICY.replace("[tool find]", "[]").replace("[run]", "[tool find]"))
+    return pending(*UNATTENDED, "--tools", "shop.py")
+
+
+def test_a_run_that_waits_survives_new_evidence(place: Path, tmp_path: Path, receipts: Path) -> None:
+    approval, run = pending_call(place)
     assert set(shown(approval)["document"]["sandbox"]["enforces"].values()) == {"enforced/declared"}
     assert approve(approval).code == 0
     probes = tmp_path / "STATE" / "licet" / "probes"
     probes.mkdir(mode=0o700, exist_ok=True)
     for receipt in receipts.iterdir():
         (probes / receipt.name).write_bytes(receipt.read_bytes())
-    contract = json.loads(licet("backends", "show", "monty", "--json").out)
-    assert "probed" in json.dumps(contract)
+    assert '"probed"' in licet("backends", "show", "monty", "--json").out
     ran = licet("run", "--resume", run, "--policy", "licet.yaml")
     assert (ran.code, ran.out) == (0, "found ann\n"), ran.err
 
 
 def test_what_a_call_came_to_is_told_of_its_run(place: Path) -> None:
-    (place / "shop.py").write_text(TOOLS)
-    (place / "pay.py").write_text("print(find('ann'))\n")
-    (place / "licet.yaml").write_text(POLICY.replace("tool find", "tool look").replace("[run]", "[tool find]"))
-    approval, run = pending(*UNATTENDED, "--tools", "shop.py")
+    approval, run = pending_call(place)
     assert licet("approvals", "deny", approval, "--reason", "no").code == 0
     ran = licet("run", "--resume", run, "--policy", "licet.yaml")
     assert (ran.code, ran.out) == (3, "")

@@ -167,13 +167,13 @@ def test_the_laptop_is_closed_and_two_people_approve_the_next_day(
         if line.startswith("licet run --resume"):
             assert refunds(shop) == [REFUND]
     assert typed == 20
-    resumed = said[f"licet run --resume {names[RUN]} --policy licet.yaml"]
-    assert "Ada sent A-1042 back, which cost 129\npaid 129 back to Ada\n" in resumed
-    assert "ann of finance (says a signed token, seen to act) approved by webhook" in resumed
-    again = said[f"licet run --resume {names[RUN]} --policy licet.yaml   # 3: it was used"]
-    assert "✗ its approval was used before, nothing more ran" in again
+    resume, refused = f"licet run --resume {names[RUN]} --policy licet.yaml", "✗ its approval was used before"
+    assert "Ada sent A-1042 back, which cost 129\npaid 129 back to Ada\n" in said[resume]
+    assert "ann of finance (says a signed token, seen to act) approved by webhook" in said[resume]
+    assert f"{refused}, nothing more ran" in said[f"{resume}   # 3: it was used"]
+    myself = f"licet approvals approve {names[APPROVAL]}   # 3: you are not of finance"
+    assert "may not answer" in said[myself]
     assert "unfinished" not in said[f"licet audit show {names[RUN]}"]
-    assert "may not answer" in said[f"licet approvals approve {names[APPROVAL]}   # 3: you are not of finance"]
     (one,) = licet("approvals", "list", "--all", "--json").json
     assert (one["state"], one["ending"], one["used"]) == ("consumed", "executed", 1)
     counted = [answer["person"]["id"] for answer in one["answers"]]

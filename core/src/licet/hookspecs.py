@@ -64,9 +64,7 @@ def licet_audit_reader(state: StateDirectory) -> AuditReader | None:
 
 
 @hookspec
-def licet_approval_service(  # type: ignore[empty-body]
-    settings: Settings, state: StateDirectory
-) -> Sequence[ApprovalService]:
+def licet_approval_service(settings: Settings) -> Sequence[ApprovalService]:  # type: ignore[empty-body]
     """Return the approval services of this plugin that `settings.approvals.services` names, asking nobody."""
 
 
