@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 from licet.approvals import telling
 from licet.record import Entry, MemoryLog, Record
 from licet.state import StateDirectory
-from licet_audit import timeline
+from licet_audit import telling_approvals, timeline
 from licet_audit.cli import audit
 from licet_audit.index.rows import RunRow, gathered
 from licet_audit.ocsf.mapping import Mapper
@@ -70,6 +70,14 @@ def test_a_timeline_tells_who_was_asked_and_who_answered() -> None:
 def test_a_run_that_waits_is_not_told_as_one_that_died() -> None:
     assert not any(line.startswith("unfinished") for line in lines([*asking(CALL), waiting(CALL)]))
     assert any(line.startswith("unfinished") for line in lines(asking(CALL)))
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"), [("", "A1 by ann"), ("too much", "A1 by ann: too much"), (None, "A1 by ann: ?")]
+)
+def test_an_ending_has_its_reason_where_somebody_gave_one(reason: str | None, told: str) -> None:
+    body = {**telling.over("A1", "denied", "", ANN), "reason": reason}
+    assert [(line.what, line.text) for line in telling_approvals.approval(body)] == [("denied", told)]
 
 
 def test_an_answer_that_does_not_count_says_why() -> None:

@@ -35,6 +35,22 @@ def test_one_field_a_control_in_the_same_order() -> None:
     assert [*SandboxEnforcementContract().as_json()] == [*Control, "digest"]
 
 
+def test_what_is_claimed_has_one_digest_whatever_proves_it() -> None:
+    claim = Enforcement(Level.enforced, "kernel", "seccomp", ("one gap",))
+    contract = SandboxEnforcementContract(network_deny=claim)
+    proved = SandboxEnforcementContract(network_deny=replace(claim, evidence=Evidence.probed))
+    assert proved.claimed_digest == contract.claimed_digest
+    assert proved.digest != contract.digest
+    others = (
+        replace(claim, level=Level.partial),
+        replace(claim, boundary="language"),
+        replace(claim, mechanism="a promise"),
+        replace(claim, gaps=()),
+    )
+    found = {SandboxEnforcementContract(network_deny=other).claimed_digest for other in others}
+    assert len(found | {contract.claimed_digest}) == 5
+
+
 @pytest.mark.parametrize(("offered", "asked"), list(product(ORDER, ORDER)))
 def test_levels_satisfy_what_is_not_above_them(offered: Level, asked: Level) -> None:
     contract = SandboxEnforcementContract(network_deny=Enforcement(offered))

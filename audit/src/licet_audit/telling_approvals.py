@@ -37,7 +37,10 @@ def approval(body: Body) -> Iterator[Told]:
         case "denied" | "expired" | "withdrawn" | "revoked":
             by = text(body, "by")
             who = f" by {by}" if by else ""
-            yield told(event, f"{name}{who}: {text(body, 'reason') or '?'}", _TONES[event])
+            why = (
+                "" if body.get("reason") == "" else f": {text(body, 'reason') or '?'}"
+            )  # nobody has to give one
+            yield told(event, f"{name}{who}{why}", _TONES[event])
         case "waiting":
             held = _suspended(body)
             yield told("waits", f"for {name}{held}; its process may end, and there is no result yet", "warn")
