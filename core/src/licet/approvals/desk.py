@@ -198,7 +198,8 @@ class Desk:
 
     def _opened(self) -> Clerk:
         with self._guard:  # runs of several loops may be the first
-            clerk = self._clerk = self._clerk or Clerk(ApprovalStore(self._open_state()))
+            clerk = self._clerk or Clerk(ApprovalStore(self._open_state()))
+            self._clerk = clerk
             return clerk
 
     async def _settled(
