@@ -9,7 +9,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -459,3 +459,34 @@ def test_a_sandbox_that_can_not_be_suspended_waits_for_nobody_who_is_not_there(
         result = runtime.run_sync("1", tools=shop.tools)
     assert result.value == ["nobody answered in time, and the sandbox can't wait without its process"] * 2
     assert shop.refunded == []
+
+
+class Told:
+    """A service that passes on what it is asked, and hears of answers later."""
+
+    name, attended, waits = "told", False, True
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def ask(self, request: ApprovalRequest) -> AsyncIterator[Answer]:
+        await asyncio.sleep(0.01)
+        self.asked.append(request.id)
+        for answer in await self.collect(request):
+            yield answer
+
+    async def collect(self, request: ApprovalRequest) -> tuple[Answer, ...]:
+        return (request.approve("ann"),) if len(self.asked) > 1 else ()
+
+    async def close(self) -> None: ...
+
+
+def test_whoever_is_only_told_of_it_is_told_before_the_run_is_left_to_wait(
+    policy: Callable[[str], str],
+) -> None:
+    told = Told()
+    with Runtime(policy(ASKS_TO_RUN), approvals=[told]) as runtime:
+        first = runtime.run_sync("6 * 7")
+        assert first.process_exit_code == 4
+        assert told.asked == [first.approval.request.id]  # type: ignore[union-attr]
+        assert runtime.resume_sync(first.run_id).value == 42

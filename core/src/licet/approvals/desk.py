@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
@@ -82,6 +83,7 @@ class Desk:
         self._services = tuple(services)
         self._open_state = open_state
         self._clerk: Clerk | None = None
+        self._guard = threading.Lock()
 
     def obstacle(self, demands: Sequence[Approval]) -> str | None:
         """Why nobody can answer what demands these approvals; None if somebody can, now or later."""
@@ -192,9 +194,13 @@ class Desk:
         return asking.can_wait(self._services) and all(one.unattended == "queue" for one in demands)
 
     async def _at_work(self) -> Clerk:
-        if self._clerk is None:
-            self._clerk = Clerk(await asyncio.to_thread(lambda: ApprovalStore(self._open_state())))
-        return self._clerk
+        return self._clerk or await asyncio.to_thread(self._opened)
+
+    def _opened(self) -> Clerk:
+        with self._guard:  # runs of several loops may be the first
+            clerk = self._clerk or Clerk(ApprovalStore(self._open_state()))
+            self._clerk = clerk
+            return clerk
 
     async def _settled(
         self, clerk: Clerk, stored: StoredApproval, trail: Trail, wait: float | None
@@ -218,8 +224,8 @@ class Desk:
     ) -> StoredApproval:
         """The approval once it is decided, or as it is when patience ends."""
         left = stored.request.expires - now().passed_since(stored.request.asked)
-        attended = asking.attended(self._services)
-        patience = min(left, wait if wait is not None else (left if attended else 0.0))
+        by_itself = left if asking.attended(self._services) else asking.COLLECTED_WITHIN_S
+        patience = min(left, wait or by_itself)  # whoever is only told of it has to be told at least
         asker = asyncio.create_task(self._take_answers(clerk, stored, trail))
         watcher = asyncio.create_task(_decided(clerk.store, stored.request.id))
         try:
