@@ -22,7 +22,7 @@ from typing import Literal, Protocol
 from licet.approvals import asking, telling
 from licet.approvals.clerk import Clerk
 from licet.approvals.clocks import now
-from licet.approvals.counting import identity
+from licet.approvals.counting import objection
 from licet.approvals.forms import Answer, ApprovalRequest, Overtaken, StoredApproval
 from licet.approvals.services import ApprovalService
 from licet.approvals.store import ApprovalStore
@@ -107,7 +107,7 @@ class Desk:
         keeps: Callable[[ApprovalRequest], tuple[Kept, ...]] = lambda request: (),
         wait: float | None = None,
     ) -> Permit:
-        """Have something approved that has no `obstacle`; wait `wait` seconds for who is not there.
+        """Have something approved that has no `obstacle`; wait `wait` seconds for it, 0 for nobody.
 
         Raises:
             Overtaken: another process saw it granted first, and goes on with the run.
@@ -194,7 +194,9 @@ class Desk:
         return asking.can_wait(self._services) and all(one.unattended == "queue" for one in demands)
 
     async def _at_work(self) -> Clerk:
-        return self._clerk or await asyncio.to_thread(self._opened)
+        if self._clerk is not None:
+            return self._clerk
+        return await asyncio.to_thread(self._opened)
 
     def _opened(self) -> Clerk:
         with self._guard:  # runs of several loops may be the first
@@ -226,7 +228,8 @@ class Desk:
         left = stored.request.expires - now().passed_since(stored.request.asked)
         by_itself = left if asking.attended(self._services) else asking.COLLECTED_WITHIN_S
         patience = min(left, wait or by_itself)  # whoever is only told of it has to be told at least
-        asker = asyncio.create_task(self._take_answers(clerk, stored, trail))
+        asked = [one for one in self._services if not (wait == 0 and one.attended)]
+        asker = asyncio.create_task(self._take_answers(clerk, asked, stored, trail))
         watcher = asyncio.create_task(_decided(clerk.store, stored.request.id))
         try:
             async with asyncio.timeout(patience):
@@ -245,9 +248,11 @@ class Desk:
             await asyncio.gather(asker, watcher, return_exceptions=True)
         return await self._looked_at(clerk, stored, trail)
 
-    async def _take_answers(self, clerk: Clerk, stored: StoredApproval, trail: Trail) -> bool:
+    async def _take_answers(
+        self, clerk: Clerk, services: Sequence[ApprovalService], stored: StoredApproval, trail: Trail
+    ) -> bool:
         """Take what services answer until it is decided; False if they have no more to say before that."""
-        async with asking.answers(self._services, stored.request) as answers:
+        async with asking.answers(services, stored.request) as answers:
             async for answer in answers:
                 if asking.is_failure(answer) and self.can_wait(stored):
                     continue  # somebody else may still answer
@@ -271,17 +276,18 @@ async def collect(
 ) -> tuple[Answer, ...]:
     """Take what was answered meanwhile by services that are asked nothing anew; return what failed of them.
 
+    They say it each time, so what does not count is passed over here, and not recorded again and again.
+
     Raises:
         AuditUnavailable, ApprovalsUnavailable: not all is taken.
     """
-    known = {identity(one.answer.person.id) for one in stored.given}
     failures = []
     for answer in await asking.collected(services, stored.request):
         if asking.is_failure(answer):
             failures.append(answer)
-        elif identity(answer.person.id) not in known:
+        elif objection(stored.request, stored.given, answer, now()) is None:
             with contextlib.suppress(AnswerRefused, ApprovalClosed):  # the trail has it, and why
-                await clerk.take(stored.request.id, answer, trail)
+                stored = await clerk.take(stored.request.id, answer, trail)
     return tuple(failures)
 
 
