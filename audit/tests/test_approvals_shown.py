@@ -97,6 +97,12 @@ ROWS = {
         "denied",
         ("ann",),
     ),
+    "denied while it waited": (
+        [*asking(), waiting(), approval(telling.over("A1", "denied", "no", ANN))],
+        "approval_denied",
+        "denied",
+        (),
+    ),
     "does not count": ([*asking(), answered(yes(ANN), objection="no")], "unfinished", "pending", ()),
 }
 

@@ -223,6 +223,8 @@ def slow_approval(
         approvals.append(name)
     if row["termination"] in ("unfinished", "waiting") and event in ("waiting", "resumed"):
         row["termination"] = "waiting" if event == "waiting" else "unfinished"
+    elif row["termination"] == "waiting" and event in ("denied", "expired", "withdrawn", "revoked"):
+        row["termination"] = "approval_denied"
     if event == "answered" and body.get("counts") is True and (who := text(body, "person", "id")) is not None:
         approvers.append(who)
     states = {"asked": "pending", "granted": "granted", "denied": "denied", "executed": "consumed"}

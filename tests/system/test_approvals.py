@@ -332,6 +332,9 @@ def test_what_was_revoked_before_it_began_never_begins(policy: Callable[[str], s
         result = asyncio.run(runtime.resume(first.run_id))
     assert (result.termination, result.process_exit_code) == (Termination.approval_denied, 3)
     assert result.detail == f"the approval {approval} is revoked: a mistake"
+    command = [sys.executable, "-m", "licet", "audit", "query", "--json"]
+    (told,) = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert (told["termination"], told["approval_state"]) == ("approval_denied", "revoked")
 
 
 def test_a_tampered_suspended_run_never_goes_on(policy: Callable[[str], str]) -> None:

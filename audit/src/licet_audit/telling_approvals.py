@@ -37,9 +37,8 @@ def approval(body: Body) -> Iterator[Told]:
         case "denied" | "expired" | "withdrawn" | "revoked":
             by = text(body, "by")
             who = f" by {by}" if by else ""
-            why = (
-                "" if body.get("reason") == "" else f": {text(body, 'reason') or '?'}"
-            )  # nobody has to give one
+            # nobody has to give a reason
+            why = "" if body.get("reason") == "" else f": {text(body, 'reason') or '?'}"
             yield told(event, f"{name}{who}{why}", _TONES[event])
         case "waiting":
             held = _suspended(body)

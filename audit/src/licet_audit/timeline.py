@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from licet.approvals.telling import OVER
 from licet.record import Record
 from licet.workbench.history.recounting import recounted
 
@@ -160,11 +161,21 @@ class _Story:
 
 def waits(records: Sequence[Record]) -> bool:
     """Whether a run waits for an approval, as the last of its records says that tells."""
+    return _last_word(records) == "waiting"
+
+
+def was_denied(records: Sequence[Record]) -> bool:
+    """Whether what a run waited for is over, so that it never goes on."""
+    return _last_word(records) in OVER
+
+
+def _last_word(records: Sequence[Record]) -> object:
+    """The last event that says whether a run waits; None if it has ended, or never waited."""
     for record in reversed(records):
         event = record.entry.body.get("event") if record.entry.kind == "approval" else None
-        if event in ("waiting", "resumed") or record.entry.kind == "result":
-            return event == "waiting"
-    return False
+        if event in ("waiting", "resumed", *OVER) or record.entry.kind == "result":
+            return event
+    return None
 
 
 def since(first: Record, last: Record) -> float | None:

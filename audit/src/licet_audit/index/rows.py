@@ -15,12 +15,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from licet.approvals.telling import OVER
 from licet.record import Record
 from licet.workbench.history.bodies import action_and_target, mappings, text
 
 UNFINISHED = "unfinished"
 """The end of a run that has no result yet."""
 WAITING = "waiting"
+DENIED = "approval_denied"  # as the result says of a run that was there to hear of it
 """The end of a run that waits for an approval."""
 PROBE = "probe"
 
@@ -175,7 +177,9 @@ class Gathered:
             self.approvals[approval] = None
         if event in ("waiting", "resumed") and self.termination in (UNFINISHED, WAITING):
             self.termination = WAITING if event == "waiting" else UNFINISHED
-        elif event == "answered" and body.get("counts") is True and isinstance(person, dict):
+        elif event in OVER and self.termination == WAITING:
+            self.termination = DENIED
+        if event == "answered" and body.get("counts") is True and isinstance(person, dict):
             if (who := text(person, "id")) is not None:
                 self.approvers[who] = None
         elif event in _STATES and approval == next(reversed(self.approvals), None):

@@ -16,7 +16,7 @@ from licet.record import Record
 from licet.workbench.history import bodies
 
 from licet_audit import timeline
-from licet_audit.index.rows import WAITING
+from licet_audit.index.rows import DENIED, WAITING
 from licet_audit.report import acting, approving, deciding, protecting, words
 from licet_audit.report.acting import Fact
 from licet_audit.report.safe import Content, Part, part, worded
@@ -98,6 +98,8 @@ def card(records: Sequence[Record], read: ReadContent | None = None) -> RunCard:
         ended = f"{attacks.get('leaked')} refuted"
     if timeline.waits(records):
         ended = WAITING
+    elif timeline.was_denied(records):
+        ended = DENIED
     subject = (request or {}).get("subject")
     return RunCard(
         run_id=records[0].entry.run_id,
@@ -170,6 +172,8 @@ def _why(decision: Mapping[str, Any], result: Mapping[str, Any], records: Sequen
         yield f"the code raised {bodies.text(error, 'type') or '?'}"
     if timeline.waits(records):
         yield "it waits for an approval"
+    elif timeline.was_denied(records):
+        yield "it waited for an approval that it did not get"
     elif not result and any(one.entry.kind == "execution" for one in records):
         yield "it began, and no record says how it ended"
 

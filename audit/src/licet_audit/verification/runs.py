@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from licet.approvals.telling import OVER
+
 from licet_audit.verification.approvals import Approvals, Told
 from licet_audit.verification.facts import APPROVAL, Fact
 
@@ -43,6 +45,7 @@ class _Run:
         "denied_calls",
         "executing",
         "lacks",
+        "over",
         "plan",
         "restarts",
         "spent",
@@ -55,6 +58,8 @@ class _Run:
         self.executing = False
         self.lacks = False
         self.waits = False
+        self.over = False
+        """Whether what it waits for is over, so that it never goes on."""
         self.restarts = False
         """Whether its execution may be recorded once more, since it was resumed."""
         self.plan: object = None
@@ -91,8 +96,10 @@ class _Run:
             self.spent.add(told.spent)
         self.spent.discard(told.back)
         if event in ("waiting", "resumed"):
-            self.waits = event == "waiting"
+            self.waits, self.over = event == "waiting", False
             self.restarts = event == "resumed" and self.executing
+        elif isinstance(event, str) and event in OVER:
+            self.over = self.waits
 
     def _call(self, what: str, about: Any) -> tuple[str, bool] | None:
         if what == "performed":
@@ -261,7 +268,7 @@ class Runs:
     @property
     def waiting(self) -> int:
         """How many runs wait for an approval."""
-        return sum(run.waits for run in self._open.values())
+        return sum(run.waits and not run.over for run in self._open.values())
 
     def _approval(self, fact: Fact) -> Contradiction | None:
         told = self.approvals.follow(fact.about)
