@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from licet.approvals.desk import Permit
-from licet.approvals.forms import ApprovalRequest, StoredApproval
+from licet.approvals.forms import OPEN, ApprovalRequest, StoredApproval
 from licet.backend import GuestError, Outcome, Termination
 from licet.decide import Decision
 from licet.errors import ApprovalsUnavailable, AuditUnavailable
@@ -167,9 +167,9 @@ def waiting(
     return replace(result, approval=permit.approval, tool_calls=tuple(tool_calls))
 
 
-def over(stored: StoredApproval) -> ExecutionResult:
-    """The result of a run whose approval is over: nothing is left of it to go on with."""
-    permit = Permit.of(stored)
+def over(permit: Permit) -> ExecutionResult:
+    """The result of a run whose approval is over, or was spent elsewhere: nothing is left to go on with."""
+    stored = permit.approval
     return ExecutionResult(
         run_id=stored.request.run_id,
         termination=Termination.approval_denied,
@@ -187,6 +187,15 @@ def unable(
     audit = isinstance(problem, AuditUnavailable)
     termination = Termination.audit_unavailable if audit else Termination.launch_failed
     return refused(prepared, trail, termination, problem.message, problem.advice)
+
+
+def alive(stored: StoredApproval) -> ExecutionResult | None:
+    """The result for who would resume a run whose code nobody wrote down; None if it can be resumed."""
+    if stored.request.kind == "run" or stored.sealed is not None:
+        return None
+    if stored.state not in OPEN:
+        return over(Permit.of(stored))
+    return over(Permit.of(stored).denied("its code waits in the process that runs it, or has gone on"))
 
 
 def denied_by(outcome: Outcome, denial: str | None) -> Outcome:

@@ -36,8 +36,8 @@ class Job:
 class UnderWay:
     """A run whose sandbox may begin, or go on after it was suspended.
 
-    `approval` is the one that it last went on by, `open_use` whether it is still to be said what came of
-    that; `denial` is what its code was last told of a call that somebody denied.
+    `approval` is the one that it last went on by, `open_use` the one that it began by, while it is still to
+    be said what came of that; `denial` is what its code was last told of a call that somebody denied.
     """
 
     job: Job
@@ -46,5 +46,5 @@ class UnderWay:
     host: RunHost
     trail: Trail
     approval: StoredApproval | None = None
-    open_use: bool = False
+    open_use: StoredApproval | None = None
     denial: str | None = None

@@ -19,20 +19,19 @@ from functools import partial
 from typing import Any
 
 from licet import bodies, conclude, keeping, messages, suspending, telemetry
-from licet import plan as plans
-from licet.approvals import clocks, freezing, showing
+from licet.approvals import clocks, freezing, permits, showing
 from licet.approvals.desk import Desk, Permit
 from licet.approvals.forms import ApprovalRequest, StoredApproval
 from licet.backend import Backend, GuestError, Outcome, Reply, Termination
 from licet.committing import Commits, to_the_end
 from licet.digests import HostDigest
-from licet.errors import ApprovalClosed, AuditUnavailable, SuspensionVoid
+from licet.errors import AuditUnavailable, SuspensionVoid
 from licet.evidence import Attestor
 from licet.executing import execute
 from licet.host import RunHost
 from licet.jobs import Job, UnderWay
 from licet.plain import plain_body
-from licet.plan import ExecutionPlan, Resumption
+from licet.plan import ExecutionPlan
 from licet.plugins import Plugins
 from licet.prepare import Deciders, Prepared, choose_again, plan_of
 from licet.probe.results import Progress
@@ -42,8 +41,9 @@ from licet.scrubbing import Leavings, cleaned, message
 from licet.select import Chosen
 from licet.surroundings import Surroundings
 from licet.trail import Trail
-from licet.waiting import WaitingCall
 from licet.witness import TrailWitness
+
+_CANCELLED = Outcome(Termination.cancelled)
 
 
 class Pipeline:
@@ -105,14 +105,12 @@ class Pipeline:
         """
         await self._commits.recover(trail)
         permit = await self._desk.again(stored, trail, job.wait)
-        prepared = await job.prepare()
         if permit.state == "pending":
-            return conclude.waiting(prepared, trail, permit)
-        if permit.state == "denied":
-            return await self._denied(prepared, trail, permit)
-        trail.step("decision", bodies.decision(prepared.decision, prepared.stack))
+            return conclude.waiting(await job.prepare(), trail, permit)
+        if permit.state != "granted":
+            return conclude.over(permit)
         if stored.request.kind == "run":
-            return await self._granted(job, trail, permit)
+            return await self._granted(job, trail, permit, permits.never_begun(trail), resumes=True)
         return await self._reopened(job, permit, trail)
 
     # -- a run that is asked about as a whole
@@ -123,32 +121,38 @@ class Pipeline:
         if obstacle is not None:
             trail.step("authorization", bodies.authorization("denied", obstacle))
             return await self._refused(prepared, trail, Termination.approval_denied, obstacle)
-        permit = await self._desk.ask(
-            partial(showing.of_run, prepared, trail.run_id, asked=clocks.now(), digest=self._digest),
-            trail,
-            frozen=freezing.freeze(job.asked, prepared.request.workdir),
-            keeps=partial(keeping.of_shown, prepared),
-            wait=job.wait,
-        )
-        if permit.state == "granted":
-            return await self._granted(job, trail, permit)
+        end, digest = permits.never_begun(trail), _chosen(prepared).plan_digest
+        async with permits.ended_unless_it_waits(self._desk, trail, digest, end):
+            permit = await self._desk.ask(
+                partial(showing.of_run, prepared, trail.run_id, asked=clocks.now(), digest=self._digest),
+                trail,
+                frozen=freezing.freeze(job.asked, prepared.request.workdir),
+                keeps=partial(keeping.of_shown, prepared),
+                wait=job.wait,
+            )
+            if permit.state == "granted":
+                return await self._granted(job, trail, permit, end)
         if permit.state == "pending":
             return conclude.waiting(prepared, trail, permit)
         return await self._denied(prepared, trail, permit)
 
-    async def _granted(self, job: Job, trail: Trail, permit: Permit) -> ExecutionResult:
+    async def _granted(
+        self, job: Job, trail: Trail, permit: Permit, end: permits.End, *, resumes: bool = False
+    ) -> ExecutionResult:
         """Carry out what was granted, if it is still what was shown."""
         prepared = await self._proved(await job.prepare(), trail, job)
-        _note_selection(prepared, trail)
         void = conclude.void(prepared, permit.asked) or self._other_than(permit.asked, prepared)
         if void is not None:
-            return await self._denied(prepared, trail, await self._desk.void(permit, trail, void))
-        try:
-            spent = await self._desk.consume(permit, trail)
-        except ApprovalClosed as problem:
-            return await self._denied(prepared, trail, permit.denied(problem.message))
-        trail.step("authorization", bodies.authorization("granted", permit.reason, spent))
-        return await self._carry_out(job, prepared, trail, spent)
+            permit = await self._desk.void(permit, trail, void)
+        else:
+            permit = await permits.spent(self._desk, permit, trail, end)
+        if permit.state != "granted":
+            return conclude.over(permit) if resumes else await self._denied(prepared, trail, permit)
+        if resumes:
+            trail.step("decision", bodies.decision(prepared.decision, prepared.stack))
+        _note_selection(prepared, trail)
+        trail.step("authorization", bodies.authorization("granted", permit.reason, permit.approval))
+        return await self._carry_out(job, prepared, trail, permit.approval)
 
     def _other_than(self, shown: ApprovalRequest, now: Prepared) -> str | None:
         again = showing.of_run(now, shown.run_id, shown.id, shown.asked, self._digest)
@@ -171,8 +175,7 @@ class Pipeline:
         plan = self._planned(prepared, trail)
         seen = job.again or surroundings(self._digest, prepared.stack, plan, prepared.facts.at.timestamp())
         host = self._host(job, prepared, plan, trail, seen)
-        run = UnderWay(job, prepared, plan, host, trail, spent, open_use=spent is not None)
-        return await self._under_way(run)
+        return await self._under_way(UnderWay(job, prepared, plan, host, trail, spent, open_use=spent))
 
     # -- a run one of whose calls is asked about
 
@@ -182,17 +185,21 @@ class Pipeline:
         try:
             sealed = suspending.suspend(run.prepared, trail.run_id, run.host, outcome, self._digest.key())
         except ValueError as problem:
-            detail = f"{outcome.detail}, and the run can't wait for it: {problem}"
-            return await self._finish(run, Outcome(Termination.approval_denied, detail=detail))
-        permit = await self._ask_about_call(run, sealed)
+            why = f"{outcome.detail}, and the run can't wait for it: {problem}"
+            return await self._finish(run, Outcome(Termination.approval_denied, detail=why))
+        assert run.host.waiting is not None and outcome.suspension is not None
+        digest, end = run.host.waiting.digest, permits.End(partial(self._finish, run, _CANCELLED))
+        async with permits.ended_unless_it_waits(self._desk, trail, digest, end):
+            permit = await self._ask_about_call(run, sealed)
+            if permit.state != "pending":
+                permit = await self._agreed(run, permit, await run.job.prepare(), end)
         if permit.state == "pending":
             return conclude.waiting(run.prepared, trail, permit, run.host.tool_calls)
-        assert outcome.suspension is not None
+        if permit.state == "gone":
+            return conclude.over(permit)
         async with self._recording_its_end(run):
-            reply = await self._settle(run, permit, await run.job.prepare())
-        error = None if reply.error is None else (reply.error.type, reply.error.message)
-        resumption = Resumption(outcome.suspension, reply.value, error)
-        run.plan = plans.seal(replace(run.plan, resumption=resumption))
+            reply = await self._settle(run, permit)
+        run.plan = suspending.going_on(run.plan, outcome.suspension, reply)
         return None
 
     async def _call_alive(self, run: UnderWay) -> Reply:
@@ -201,7 +208,8 @@ class Pipeline:
         if permit.state == "pending":
             reason = "nobody answered in time, and the sandbox can't wait without its process"
             permit = await self._desk.void(permit, run.trail, reason)
-        return await self._settle(run, permit, await run.job.prepare())
+        permit = await self._agreed(run, permit, await run.job.prepare(), permits.End(None))
+        return await self._settle(run, permit)
 
     async def _ask_about_call(self, run: UnderWay, sealed: bytes | None = None) -> Permit:
         asked_about = run.host.asked_about
@@ -222,45 +230,50 @@ class Pipeline:
         """Go on with a run that was suspended, by another process or by this one before."""
         approval = permit.approval
         prepared = await self._proved(await job.prepare(), trail, job)
-        _note_selection(prepared, trail)
         try:
             if (void := conclude.void(prepared, approval.request)) is not None:
                 raise SuspensionVoid(void)
-            reopened = suspending.reopen(
-                approval.sealed or b"", prepared, trail.run_id, _call_of(approval), self._digest.key()
-            )
+            call, sealed = suspending.call_of(approval), approval.sealed or b""
+            reopened = suspending.reopen(sealed, prepared, trail.run_id, call, self._digest.key())
         except SuspensionVoid as problem:
-            permit = await self._desk.void(permit, trail, problem.message)
-            return await self._denied(prepared, trail, permit)
+            return conclude.over(await self._desk.void(permit, trail, problem.message))
         plan = self._planned(prepared, trail)
         seen = suspending.surroundings(reopened, self._digest, prepared, plan)
         host = self._host(job, prepared, plan, trail, seen, past=reopened.state)
         run = UnderWay(job, prepared, plan, host, trail)
+        permit = await self._agreed(
+            run, permit, prepared, permits.End(partial(self._finish, run, _CANCELLED))
+        )
+        if permit.state != "granted":
+            return conclude.over(permit)
+        trail.step("decision", bodies.decision(prepared.decision, prepared.stack))
+        _note_selection(prepared, trail)
         async with self._recording_its_end(run):
-            reply = await self._settle(run, permit, prepared)
+            reply = await self._settle(run, permit)
         run.plan = suspending.resumed(plan, reopened, reply)
         return await self._under_way(run)
 
-    async def _settle(self, run: UnderWay, permit: Permit, now: Prepared) -> Reply:
-        """Make the call that was granted, if it is still what was shown; else deny it to the code."""
-        approval, trail = permit.approval, run.trail
+    async def _agreed(self, run: UnderWay, permit: Permit, now: Prepared, end: permits.End) -> Permit:
+        """The permit, spent for the call that waits if that is still what was shown."""
+        if permit.state != "granted":
+            return permit
+        void = conclude.void(now, permit.asked) or await self._call_other_than(permit.asked, run, now)
+        if void is not None:
+            return await self._desk.void(permit, run.trail, void)
+        suspends = _chosen(run.prepared).descriptor.suspends
+        return await permits.spent(self._desk, permit, run.trail, end, resuming=suspends)
+
+    async def _settle(self, run: UnderWay, permit: Permit) -> Reply:
+        """Make the call that an approval was spent on; else deny it to the code."""
         if permit.state == "granted":
-            void = conclude.void(now, permit.asked) or await self._call_other_than(permit.asked, run, now)
-            if void is not None:
-                permit = await self._desk.void(permit, trail, void)
-        if permit.state == "granted":
+            granted = bodies.authorization("granted", permit.reason, permit.approval)
+            run.trail.step("authorization", granted)
+            run.approval = permit.approval
             try:
-                suspended = _chosen(run.prepared).descriptor.suspends
-                spent = await self._desk.consume(permit, trail, resuming=suspended)
-            except ApprovalClosed as problem:
-                permit = permit.denied(problem.message)
-            else:
-                trail.step("authorization", bodies.authorization("granted", permit.reason, spent))
-                run.approval = spent
-                reply = await run.host.settle()
-                await self._desk.ended(spent, trail, executed=True)
-                return reply
-        trail.step("authorization", bodies.authorization("denied", permit.reason, approval))
+                return await run.host.settle()
+            finally:
+                await to_the_end(self._desk.ended(permit.approval, run.trail, executed=True))
+        permits.note_denial(permit, run.trail)
         run.denial = messages.without_places(permit.reason)
         return await run.host.settle(GuestError("PermissionError", run.denial))
 
@@ -270,8 +283,7 @@ class Pipeline:
         """Execute the plan, as often as its code waits for an approval and gets it."""
         backend = self._backends[run.plan.backend]
         chosen = _chosen(run.prepared)
-        make = partial(bodies.execution, run.plan, chosen)
-        body = run.prepared.shared.once("execution", lambda: plain_body(make()))
+        body = run.prepared.shared.once("execution", lambda: plain_body(bodies.execution(run.plan, chosen)))
         if not chosen.descriptor.suspends:
             run.host.ask_alive(partial(self._call_alive, run))
         run.trail.step("execution", body, phase="before")
@@ -293,7 +305,7 @@ class Pipeline:
         try:
             yield
         except asyncio.CancelledError:
-            await asyncio.shield(self._finish(run, Outcome(Termination.cancelled)))
+            await asyncio.shield(self._finish(run, _CANCELLED))
             raise
 
     async def _finish(self, run: UnderWay, outcome: Outcome) -> ExecutionResult:
@@ -319,9 +331,9 @@ class Pipeline:
 
     async def _say_ended(self, run: UnderWay, *, executed: bool) -> None:
         """Say what came of the use of an approval that the run rests on, once."""
-        if run.open_use and run.approval is not None:
-            run.open_use = False
-            await self._desk.ended(run.approval, run.trail, executed=executed)
+        if (use := run.open_use) is not None:
+            run.open_use = None
+            await self._desk.ended(use, run.trail, executed=executed)
 
     async def _proved(self, prepared: Prepared, trail: Trail, job: Job) -> Prepared:
         """Attack what the chosen backend has not proved here, and choose again, until nothing is missing."""
@@ -358,15 +370,17 @@ class Pipeline:
         )
 
     async def _denied(self, prepared: Prepared, trail: Trail, permit: Permit) -> ExecutionResult:
-        """Record that nothing of it runs, or nothing more, for want of an approval, and say so."""
-        trail.step("authorization", bodies.authorization("denied", permit.reason, permit.approval))
+        """Record that nothing of it runs for want of an approval, and say so; nothing of what is gone."""
+        if permit.state == "gone":
+            return conclude.over(permit)
+        permits.note_denial(permit, trail)
         result = await self._refused(prepared, trail, Termination.approval_denied, permit.reason)
         return replace(result, approval=permit.approval)
 
     async def _refused(
         self, prepared: Prepared, trail: Trail, termination: Termination, detail: str
     ) -> ExecutionResult:
-        """Record that nothing of it runs, or nothing more, and say so."""
+        """Record that nothing of it runs, and say so."""
         trail.step("result", bodies.refusal(termination, detail), phase="after")
         await trail.commit()
         return conclude.refused(prepared, trail, termination, detail)
@@ -383,9 +397,3 @@ def _chosen(prepared: Prepared) -> Chosen:
     chosen = prepared.selection.chosen
     assert chosen is not None
     return chosen
-
-
-def _call_of(approval: StoredApproval) -> WaitingCall:
-    """The call that waits, as far as whoever keeps the approval knows it: the sealed run has to agree."""
-    told = approval.request.document["call"]
-    return WaitingCall(told["sequence"], told["tool"], approval.request.digest, "", told["line"])

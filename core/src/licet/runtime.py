@@ -24,7 +24,7 @@ from licet import conclude, paths, telemetry, toolkits
 from licet import state as states
 from licet.approvals import freezing
 from licet.approvals.callback import Callback, as_service
-from licet.approvals.desk import Desk
+from licet.approvals.desk import Desk, Permit
 from licet.approvals.services import ApprovalService
 from licet.backend import Backend
 from licet.committing import Commits
@@ -202,7 +202,9 @@ class Runtime:
                     advice="`licet approvals list` names those that do; the policy's directory keeps them",
                 )
             if stored.frozen is None:
-                return conclude.over(stored)
+                return conclude.over(Permit.of(stored))
+            if (alive := conclude.alive(stored)) is not None:
+                return alive
             asked = freezing.thaw(stored.frozen, toolkits.named(tools or {}))
             job = Job(asked, partial(self._prepared, asked), self.offers, wait=wait)
             log, stack = self._logbook.current(), self.stack

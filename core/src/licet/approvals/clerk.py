@@ -6,6 +6,7 @@ Rules this module keeps:
   know;
 - a use is spent between two records: `consuming` is durable first, then the store spends it under the number
   of that record, then `consumed` is, and only after that does anything happen;
+- a run that waits is resumed by whoever spends its approval, so of all who try one says so;
 - the store decides; a record of something that it then refused is evidence of an attempt.
 """
 
@@ -124,6 +125,8 @@ class Clerk:
         spent = await asyncio.to_thread(
             self.store.consume, approval.request.id, seq, now(), run_id=trail.run_id, resuming=resuming
         )
+        if request.id == spent.request.id:
+            trail.step("approval", telling.resumed(request.id))
         trail.step("approval", telling.consumed(spent.request.id, spent.used, seq))
         await trail.commit()
         return spent
