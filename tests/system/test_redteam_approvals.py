@@ -19,6 +19,7 @@ from licet.approvals.forms import ApprovalRequest
 from licet.approvals.queue import QueueService
 from licet.approvals.store import ApprovalStore
 from licet.cli.approvals.office import opened
+from licet.errors import ApprovalClosed
 from licet.state import open_state
 
 ASKS_FOR_A_CALL = """\
@@ -84,11 +85,11 @@ def every_log_verifies(own_directories: Path) -> Iterator[None]:
     assert (done.returncode, [claim for claim in told["claims"] if claim["ok"] is False]) == (0, [])
 
 
-def take(runtime: Runtime, approval: str, *, approve: bool = True) -> Any:
+def take(runtime: Runtime, approval: str, *, approve: bool = True, person: str = "ann", **how: Any) -> Any:
     """Answer as another process does."""
     with opened(None, str(runtime.state_path)) as office:
         request = office.store.get(approval).request
-        answer = (request.approve if approve else request.deny)("ann")
+        answer = (request.approve if approve else request.deny)(person, **how)
         return office.recorded(request.run_id, lambda clerk, trail: clerk.take(request.id, answer, trail))
 
 
@@ -211,6 +212,28 @@ def test_a_run_that_is_cancelled_at_any_time_has_an_end_or_waits(
         }
 
     asyncio.run(main())
+
+
+def test_a_no_that_comes_while_the_grant_is_spent_is_told_as_too_late(
+    policy: Callable[[str], str], own_directories: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Runtime(policy(ASKS_TO_RUN), approvals=[QueueService()]) as runtime:
+        first = runtime.run_sync("6 * 7")
+        assert first.approval is not None
+        approval = first.approval.request.id
+        take(runtime, approval)
+        answer, ran = ApprovalStore.answer, []
+
+        def too_late(store: ApprovalStore, *given: Any) -> Any:
+            ran.append(asyncio.run(runtime.resume(first.run_id)).value)
+            return answer(store, *given)
+
+        monkeypatch.setattr(ApprovalStore, "answer", too_late)
+        with pytest.raises(ApprovalClosed, match="is spent"):
+            take(runtime, approval, approve=False, person="bea", reviewer="human")
+    assert ran == [42]
+    said = [one["body"] for one in records(own_directories) if one["body"].get("event") == "answered"]
+    assert [(one["answer"], one["counts"]) for one in said] == [("approve", True), ("deny", False)]
 
 
 DIES = """\
