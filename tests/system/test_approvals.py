@@ -134,8 +134,8 @@ def test_whoever_is_there_is_asked_and_it_runs(policy: Callable[[str], str]) -> 
         "waiting",
         "answered",
         "granted",
-        "resumed",
         "consuming",
+        "resumed",
         "consumed",
         "executed",
     ]

@@ -367,9 +367,9 @@ def digests_of(content: Mapping[str, str], digest: Digest) -> dict[str, str]:
     return {name: digest(name, text.encode("utf-8", "surrogatepass")) for name, text in content.items()}
 
 
-def refusal(termination: Termination, detail: str, *, executed: bool = False) -> dict[str, Any]:
-    """A run that ended before anything ran, or while it was suspended."""
-    return {"termination": termination, "success": False, "detail": detail, "executed": executed}
+def refusal(termination: Termination, detail: str) -> dict[str, Any]:
+    """A run that ended before anything ran."""
+    return {"termination": termination, "success": False, "detail": detail, "executed": False}
 
 
 def finding(one: Finding) -> dict[str, Any]:

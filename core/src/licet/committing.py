@@ -10,9 +10,9 @@ Rules this module keeps:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from licet import bodies
 from licet.backend import Outcome
@@ -87,7 +87,7 @@ class Commits:
             raise NotCommitted(f"nothing was written: the journal can't be used: {problem}") from None
 
 
-async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+async def to_the_end(work: Awaitable[T]) -> T:
     """Wait for `work` until it is done, whoever cancels meanwhile; only then is a cancellation passed on."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None

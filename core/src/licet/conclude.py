@@ -145,13 +145,13 @@ def waiting(
     return replace(result, approval=permit.approval, tool_calls=tuple(tool_calls))
 
 
-def over(stored: StoredApproval) -> ExecutionResult:
-    """The result of a run whose approval is over: nothing is left of it to go on with."""
+def over(stored: StoredApproval, why: str | None = None) -> ExecutionResult:
+    """The result of a run whose approval is over, or was spent elsewhere: nothing is left to go on with."""
     return ExecutionResult(
         run_id=stored.request.run_id,
         termination=Termination.approval_denied,
         success=False,
-        detail=stored.sentence,
+        detail=why or stored.sentence,
         advice="run the code again, which asks anew",
         approval=stored,
     )

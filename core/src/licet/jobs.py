@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from licet import bodies
 from licet.approvals.forms import StoredApproval
+from licet.backend import Outcome, Termination
 from licet.host import RunHost
 from licet.plain import plain_body
 from licet.plan import ExecutionPlan
@@ -18,6 +19,9 @@ from licet.request import ExecutionRequest
 from licet.rerun import Rerun
 from licet.select import Chosen, Offer
 from licet.trail import Trail
+
+CANCELLED = Outcome(Termination.cancelled)
+"""How a run ends that somebody cancels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +42,8 @@ class Job:
 class UnderWay:
     """A run whose sandbox may begin, or go on after it was suspended.
 
-    `approval` is the one that it last went on by, `open_use` whether it is still to be said what came of
-    that; `denial` is what its code was last told of a call that somebody denied.
+    `approval` is the one that it last went on by, `open_use` the one that it began by, while it is still to
+    be said what came of that; `denial` is what its code was last told of a call that somebody denied.
     """
 
     job: Job
@@ -48,7 +52,7 @@ class UnderWay:
     host: RunHost
     trail: Trail
     approval: StoredApproval | None = None
-    open_use: bool = False
+    open_use: StoredApproval | None = None
     denial: str | None = None
 
 

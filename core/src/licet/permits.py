@@ -4,9 +4,10 @@ Rules this module keeps:
 
 - what was granted is prepared and decided anew, and only what was shown goes on: under the same policy, as
   the same plan, or as the same call in the same suspended run;
-- a use is spent before anything happens by it; whoever finds it spent by another process leaves the run to
-  that one, and records nothing more of it;
-- a call that is denied is an error in the code, which may go on without it.
+- a use is spent before anything happens by it; whoever finds that another process has spent it for this very
+  run leaves the run to that one, and records nothing more of it;
+- a call that is denied while its run is there is an error in the code, which may go on without it; a run that
+  is resumed goes on by its approval alone.
 """
 
 from __future__ import annotations
@@ -17,21 +18,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from licet import bodies, conclude, keeping, messages, suspending
-from licet import plan as plans
-from licet.approvals import clocks, freezing, showing
+from licet.approvals import cancelling, clocks, freezing, showing
+from licet.approvals.cancelling import End
 from licet.approvals.desk import Desk, Permit
 from licet.approvals.forms import OPEN, ApprovalRequest, StoredApproval
 from licet.backend import GuestError, Outcome, Reply, Termination
+from licet.committing import to_the_end
 from licet.decide import Decision
-from licet.errors import ApprovalClosed, NoApproval, SuspensionVoid
-from licet.jobs import Job, UnderWay, chosen_of, note_selection
-from licet.plan import Resumption
+from licet.errors import NoApproval, SuspensionVoid
+from licet.jobs import CANCELLED, Job, UnderWay, chosen_of, note_selection
 from licet.policy.parts import Approval
 from licet.prepare import Prepared
 from licet.request import ExecutionRequest
 from licet.result import ExecutionResult
 from licet.trail import Trail
-from licet.waiting import WaitingCall
 
 if TYPE_CHECKING:
     from licet.pipeline import Pipeline
@@ -65,7 +65,7 @@ class Permits:
             )
         if stored.request.kind == "call" and stored.state in OPEN and stored.sealed is None:
             raise SuspensionVoid(
-                f"the run `{run_id}` waits in the process that began it, and in no other",
+                f"the run `{run_id}` waits in the process that began it, or has gone on there",
                 advice="have it answered while that process is there",
             )
         return stored
@@ -86,87 +86,91 @@ class Permits:
         """Go on with a run that waits for the approval `stored`, if it has been given by now.
 
         Raises:
-            Overtaken: another process goes on with it.
             AuditUnavailable, ApprovalsUnavailable: something could not be recorded or looked up.
         """
         await self._pipeline.commits.recover(trail)
         permit = await self._desk.again(stored, trail, job.wait)
-        prepared = await job.prepare()
         if permit.state == "pending":
-            return conclude.waiting(prepared, trail, permit)
-        if permit.state == "denied":
-            return await self._denied(prepared, trail, permit)
+            return conclude.waiting(await job.prepare(), trail, permit)
+        if permit.state != "granted":
+            return conclude.over(permit.approval, permit.reason)
+        prepared = await self._pipeline.proved(await job.prepare(), trail, job)
+        if stored.request.kind == "call":
+            return await self._reopen(job, prepared, trail, permit)
+        permit = await self._agreed_on_run(prepared, trail, permit, cancelling.never_begun(trail))
+        if permit.state != "granted":
+            return conclude.over(permit.approval, permit.reason)
         trail.step("decision", bodies.decision(prepared.decision, prepared.stack))
-        prepared = await self._pipeline.proved(prepared, trail, job)
-        note_selection(prepared, trail)
-        if stored.request.kind == "run":
-            return await self._begin(job, prepared, trail, permit)
-        return await self._reopen(job, prepared, trail, permit)
+        return await self._begin(job, prepared, trail, permit)
 
     # -- a run that is asked about as a whole
 
     async def of_run(self, job: Job, prepared: Prepared, trail: Trail) -> ExecutionResult:
-        """Have a run approved, then carry it out.
-
-        Raises:
-            Overtaken: another process goes on with it.
-        """
+        """Have a run approved, then carry it out."""
         if (obstacle := self.obstacle(prepared.decision.demands)) is not None:
             trail.step("authorization", bodies.authorization("denied", obstacle))
             return await self._pipeline.refused(prepared, trail, Termination.approval_denied, obstacle)
-        permit = await self._desk.ask(
-            partial(showing.of_run, prepared, trail.run_id, asked=clocks.now(), digest=self._digest),
-            trail,
-            frozen=freezing.freeze(job.asked, prepared.request.workdir),
-            keeps=partial(keeping.of_shown, prepared),
-            wait=job.wait,
-        )
+        end, digest = cancelling.never_begun(trail), chosen_of(prepared).plan_digest
+        async with cancelling.ended_unless_it_waits(self._desk, trail, digest, end):
+            permit = await self._desk.ask(
+                partial(showing.of_run, prepared, trail.run_id, asked=clocks.now(), digest=self._digest),
+                trail,
+                frozen=freezing.freeze(job.asked, prepared.request.workdir),
+                keeps=partial(keeping.of_shown, prepared),
+                wait=job.wait,
+            )
+            if permit.state == "granted":
+                prepared = await self._pipeline.proved(await job.prepare(), trail, job)
+                permit = await self._agreed_on_run(prepared, trail, permit, end)
+        if permit.state == "granted":
+            return await self._begin(job, prepared, trail, permit)
         if permit.state == "pending":
             return conclude.waiting(prepared, trail, permit)
-        if permit.state == "denied":
-            return await self._denied(prepared, trail, permit)
-        prepared = await self._pipeline.proved(await job.prepare(), trail, job)
-        note_selection(prepared, trail)
-        return await self._begin(job, prepared, trail, permit)
+        if permit.state == "gone":
+            return conclude.over(permit.approval, permit.reason)
+        cancelling.note_denial(permit, trail)
+        result = await self._pipeline.refused(prepared, trail, Termination.approval_denied, permit.reason)
+        return replace(result, approval=permit.approval)
+
+    async def _agreed_on_run(self, now: Prepared, trail: Trail, permit: Permit, end: End) -> Permit:
+        """The permit, spent for a run if that is still what was shown."""
+        shown = permit.asked
+        if (void := _void(now, shown)) is None:
+            again = showing.of_run(now, shown.run_id, shown.id, shown.asked, self._digest)
+            void = _changed(shown, again, now.decision)
+        if void is not None:
+            return await self._desk.void(permit, trail, void)
+        return await cancelling.spent(self._desk, permit, trail, end)
 
     async def _begin(self, job: Job, prepared: Prepared, trail: Trail, permit: Permit) -> ExecutionResult:
-        """Carry out what was granted, if it is still what was shown."""
-        shown = permit.asked
-        if (void := _void(prepared, shown)) is None:
-            now = showing.of_run(prepared, shown.run_id, shown.id, shown.asked, self._digest)
-            void = _changed(shown, now, prepared.decision)
-        if void is not None:
-            return await self._denied(prepared, trail, await self._desk.void(permit, trail, void))
-        try:
-            spent = await self._desk.consume(permit, trail)
-        except ApprovalClosed as problem:
-            return await self._denied(prepared, trail, permit.denied(problem.message))
-        trail.step("authorization", bodies.authorization("granted", permit.reason, spent))
-        return await self._pipeline.carry_out(job, prepared, trail, spent)
+        """Carry out what an approval was spent on."""
+        note_selection(prepared, trail)
+        trail.step("authorization", bodies.authorization("granted", permit.reason, permit.approval))
+        return await self._pipeline.carry_out(job, prepared, trail, permit.approval)
 
     # -- a run one of whose calls is asked about
 
     async def of_call(self, run: UnderWay, outcome: Outcome) -> ExecutionResult | None:
-        """Have the call approved that a run was suspended for; None if it goes on, with `run.plan`.
-
-        Raises:
-            Overtaken: another process goes on with the run.
-        """
-        trail = run.trail
+        """Have the call approved that a run was suspended for; None if it goes on, with `run.plan`."""
+        trail, pipeline = run.trail, self._pipeline
         try:
             sealed = suspending.suspend(run.prepared, trail.run_id, run.host, outcome, self._digest.key())
         except ValueError as problem:
-            detail = f"{outcome.detail}, and the run can't wait for it: {problem}"
-            return await self._pipeline.finish(run, Outcome(Termination.approval_denied, detail=detail))
-        permit = await self._ask_about_call(run, sealed)
+            why = f"{outcome.detail}, and the run can't wait for it: {problem}"
+            return await pipeline.finish(run, Outcome(Termination.approval_denied, detail=why))
+        assert run.host.waiting is not None and outcome.suspension is not None
+        digest, end = run.host.waiting.digest, End(partial(pipeline.finish, run, CANCELLED))
+        async with cancelling.ended_unless_it_waits(self._desk, trail, digest, end):
+            permit = await self._ask_about_call(run, sealed)
+            if permit.state != "pending":
+                permit = await self._agreed_on_call(run, permit, await run.job.prepare(), end)
         if permit.state == "pending":
             return conclude.waiting(run.prepared, trail, permit, run.host.tool_calls)
-        assert outcome.suspension is not None
-        async with self._pipeline.recording_its_end(run):
-            reply = await self._settle(run, permit, await run.job.prepare(), suspended=True)
-        error = None if reply.error is None else (reply.error.type, reply.error.message)
-        resumption = Resumption(outcome.suspension, reply.value, error)
-        run.plan = plans.seal(replace(run.plan, resumption=resumption))
+        if permit.state == "gone":
+            return conclude.over(permit.approval, permit.reason)
+        async with pipeline.recording_its_end(run):
+            reply = await self._settle(run, permit)
+        run.plan = suspending.going_on(run.plan, outcome.suspension, reply)
         return None
 
     async def of_call_alive(self, run: UnderWay) -> Reply:
@@ -175,7 +179,8 @@ class Permits:
         if permit.state == "pending":
             reason = "nobody answered in time, and the sandbox can't wait without its process"
             permit = await self._desk.void(permit, run.trail, reason)
-        return await self._settle(run, permit, await run.job.prepare(), suspended=False)
+        permit = await self._agreed_on_call(run, permit, await run.job.prepare(), End(None))
+        return await self._settle(run, permit)
 
     async def _ask_about_call(self, run: UnderWay, sealed: bytes | None = None) -> Permit:
         asked_about = run.host.asked_about
@@ -198,41 +203,46 @@ class Permits:
         try:
             if (void := _void(prepared, approval.request)) is not None:
                 raise SuspensionVoid(void)
-            reopened = suspending.reopen(
-                approval.sealed or b"", prepared, trail.run_id, _call_of(approval), self._digest.key()
-            )
+            call, sealed = suspending.call_of(approval), approval.sealed or b""
+            reopened = suspending.reopen(sealed, prepared, trail.run_id, call, self._digest.key())
         except SuspensionVoid as problem:
             permit = await self._desk.void(permit, trail, problem.message)
-            return await self._denied(prepared, trail, permit)
+            return conclude.over(permit.approval, permit.reason)
         plan = pipeline.planned(prepared, trail)
         seen = suspending.surroundings(reopened, self._digest, prepared, plan)
         host = pipeline.host(job, prepared, plan, trail, seen, past=reopened.state)
         run = UnderWay(job, prepared, plan, host, trail)
+        end = End(partial(pipeline.finish, run, CANCELLED))
+        permit = await self._agreed_on_call(run, permit, prepared, end)
+        if permit.state != "granted":
+            return conclude.over(permit.approval, permit.reason)
+        trail.step("decision", bodies.decision(prepared.decision, prepared.stack))
+        note_selection(prepared, trail)
         async with pipeline.recording_its_end(run):
-            reply = await self._settle(run, permit, prepared, suspended=True)
+            reply = await self._settle(run, permit)
         run.plan = suspending.resumed(plan, reopened, reply)
         return await pipeline.under_way(run)
 
-    async def _settle(self, run: UnderWay, permit: Permit, now: Prepared, *, suspended: bool) -> Reply:
-        """Make the call that was granted, if it is still what was shown; else deny it to the code.
+    async def _agreed_on_call(self, run: UnderWay, permit: Permit, now: Prepared, end: End) -> Permit:
+        """The permit, spent for the call that waits if that is still what was shown."""
+        if permit.state != "granted":
+            return permit
+        if (void := await self._other_than(permit.asked, run, now)) is not None:
+            return await self._desk.void(permit, run.trail, void)
+        suspends = chosen_of(run.prepared).descriptor.suspends
+        return await cancelling.spent(self._desk, permit, run.trail, end, resuming=suspends)
 
-        Raises:
-            Overtaken: another process goes on with the run.
-        """
+    async def _settle(self, run: UnderWay, permit: Permit) -> Reply:
+        """Make the call that an approval was spent on; else deny it to the code."""
         trail = run.trail
-        if permit.state == "granted" and (void := await self._other_than(permit.asked, run, now)):
-            permit = await self._desk.void(permit, trail, void)
         if permit.state == "granted":
+            trail.step("authorization", bodies.authorization("granted", permit.reason, permit.approval))
+            run.approval = permit.approval
             try:
-                run.approval = await self._desk.consume(permit, trail, resuming=suspended)
-            except ApprovalClosed as problem:
-                permit = permit.denied(problem.message)
-            else:
-                trail.step("authorization", bodies.authorization("granted", permit.reason, run.approval))
-                reply = await run.host.settle()
-                await self._desk.ended(run.approval, trail, executed=True)
-                return reply
-        trail.step("authorization", bodies.authorization("denied", permit.reason, permit.approval))
+                return await run.host.settle()
+            finally:
+                await to_the_end(self._desk.ended(permit.approval, trail, executed=True))
+        cancelling.note_denial(permit, trail)
         run.denial = messages.without_places(permit.reason)
         return await run.host.settle(GuestError("PermissionError", run.denial))
 
@@ -248,21 +258,6 @@ class Permits:
         except ValueError as problem:
             return str(problem)
         return _changed(shown, again, decision)
-
-    async def _denied(self, prepared: Prepared, trail: Trail, permit: Permit) -> ExecutionResult:
-        """Record that nothing of it runs, or nothing more, for want of an approval, and say so."""
-        trail.step("authorization", bodies.authorization("denied", permit.reason, permit.approval))
-        began = permit.asked.kind == "call"
-        result = await self._pipeline.refused(
-            prepared, trail, Termination.approval_denied, permit.reason, executed=began
-        )
-        return replace(result, approval=permit.approval)
-
-
-def _call_of(approval: StoredApproval) -> WaitingCall:
-    """The call that waits, as far as whoever keeps the approval knows it: the sealed run has to agree."""
-    told = approval.request.document["call"]
-    return WaitingCall(told["sequence"], told["tool"], approval.request.digest, "", told["line"])
 
 
 def _void(now: Prepared, request: ApprovalRequest) -> str | None:

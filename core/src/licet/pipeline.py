@@ -26,7 +26,7 @@ from licet.errors import AuditUnavailable
 from licet.evidence import Attestor
 from licet.executing import execute
 from licet.host import RunHost
-from licet.jobs import Job, UnderWay, chosen_of, note_selection
+from licet.jobs import CANCELLED, Job, UnderWay, chosen_of, note_selection
 from licet.plain import plain_body
 from licet.plan import ExecutionPlan
 from licet.plugins import Plugins
@@ -114,8 +114,7 @@ class Pipeline:
         plan = self.planned(prepared, trail)
         seen = job.again or surroundings(self.digest, prepared.stack, plan, prepared.facts.at.timestamp())
         host = self.host(job, prepared, plan, trail, seen)
-        run = UnderWay(job, prepared, plan, host, trail, spent, open_use=spent is not None)
-        return await self.under_way(run)
+        return await self.under_way(UnderWay(job, prepared, plan, host, trail, spent, open_use=spent))
 
     async def under_way(self, run: UnderWay) -> ExecutionResult:
         """Execute the plan, as often as its code waits for an approval and gets it."""
@@ -148,7 +147,7 @@ class Pipeline:
         try:
             yield
         except asyncio.CancelledError:
-            await asyncio.shield(self.finish(run, Outcome(Termination.cancelled)))
+            await asyncio.shield(self.finish(run, CANCELLED))
             raise
 
     async def finish(self, run: UnderWay, outcome: Outcome) -> ExecutionResult:
@@ -174,9 +173,9 @@ class Pipeline:
 
     async def _say_ended(self, run: UnderWay, *, executed: bool) -> None:
         """Say what came of the use of an approval that the run rests on, once."""
-        if run.open_use and run.approval is not None:
-            run.open_use = False
-            await self.permits.ended(run.approval, run.trail, executed=executed)
+        if (use := run.open_use) is not None:
+            run.open_use = None
+            await self.permits.ended(use, run.trail, executed=executed)
 
     async def proved(self, prepared: Prepared, trail: Trail, job: Job) -> Prepared:
         """Attack what the chosen backend has not proved here, and choose again, until nothing is missing."""
@@ -220,10 +219,8 @@ class Pipeline:
         trail: Trail,
         termination: Termination,
         detail: str,
-        *,
-        executed: bool = False,
     ) -> ExecutionResult:
         """Record that nothing of it runs, or nothing more, and say so."""
-        trail.step("result", bodies.refusal(termination, detail, executed=executed), phase="after")
+        trail.step("result", bodies.refusal(termination, detail), phase="after")
         await trail.commit()
         return conclude.refused(prepared, trail, termination, detail)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 from licet import conclude, paths, telemetry, toolkits
 from licet import state as states
 from licet.approvals.callback import Callback, as_service
-from licet.approvals.forms import OPEN, Overtaken
+from licet.approvals.forms import OPEN
 from licet.approvals.services import ApprovalService
 from licet.backend import Backend
 from licet.committing import Commits
@@ -201,8 +201,6 @@ class Runtime:
             with self._trail(log, stack, run_id=stored.request.run_id) as trail:
                 try:
                     return await permits.resume(job, stored, trail)
-                except Overtaken as problem:
-                    return conclude.over(problem.approval)
                 finally:
                     if trail.log_failed:
                         await self._logbook.give_up(log)
@@ -258,8 +256,6 @@ class Runtime:
         with self._trail(log, prepared.stack, began=prepared.facts.at) as trail:
             try:
                 return await self._pipeline.run(job, prepared, trail)
-            except Overtaken as problem:
-                return conclude.over(problem.approval)
             except (AuditUnavailable, ApprovalsUnavailable) as problem:
                 return conclude.unable(prepared, trail, problem)
             finally:

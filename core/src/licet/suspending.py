@@ -20,6 +20,7 @@ from typing import Any
 
 from licet import plan as plans
 from licet import rerun, suspension
+from licet.approvals.forms import StoredApproval
 from licet.backend import Outcome, Reply
 from licet.digests import HostDigest
 from licet.errors import SuspensionVoid
@@ -69,6 +70,12 @@ def reopen(sealed: bytes, prepared: Prepared, run_id: str, call: WaitingCall, ke
     return Reopened(WaitingCall(**state["calls"]["waiting"]), opened.state["at"], state, opened.snapshot)
 
 
+def call_of(approval: StoredApproval) -> WaitingCall:
+    """The call that waits, as far as whoever keeps the approval knows it: the sealed run has to agree."""
+    told = approval.request.document["call"]
+    return WaitingCall(told["sequence"], told["tool"], approval.request.digest, "", told["line"])
+
+
 def binding(prepared: Prepared, run_id: str, call: WaitingCall) -> Binding:
     """What the run `run_id` is bound to while it waits for `call`.
 
@@ -111,5 +118,10 @@ def surroundings(
 
 def resumed(plan: ExecutionPlan, reopened: Reopened, reply: Reply) -> ExecutionPlan:
     """The plan of the same run, sealed anew, that goes on with the `reply` to the call that waited."""
+    return going_on(plan, reopened.snapshot, reply)
+
+
+def going_on(plan: ExecutionPlan, snapshot: bytes, reply: Reply) -> ExecutionPlan:
+    """The plan sealed anew, that goes on from `snapshot` with the `reply` to the call that waited."""
     error = None if reply.error is None else (reply.error.type, reply.error.message)
-    return plans.seal(replace(plan, resumption=Resumption(reopened.snapshot, reply.value, error)))
+    return plans.seal(replace(plan, resumption=Resumption(snapshot, reply.value, error)))

@@ -210,6 +210,10 @@ class Approvals:
     def _ended(self, one: _Approval, body: Body) -> Told:
         digest = one.running.pop(body["use"], None)
         if digest is None:
+            if body["event"] == "failed_to_start" and one.attempts and body["use"] not in one.spent:
+                one.spent.add(body["use"])  # whoever spent it died before it could say so
+                self._forget(one)
+                return Told()
             return Told(why=f"a use of the approval `{one.name}` has ended that was not spent", lack=True)
         self._forget(one)
         return Told(back=digest if body["event"] == "failed_to_start" else None)

@@ -2,10 +2,11 @@
 
 Rules this module keeps:
 
-- what people answer is recorded before the store holds it, so no grant stands on what the trail does not
-  know;
+- a yes is recorded before the store holds it, so no grant stands on what the trail does not know; a no
+  holds before it is recorded, so nothing is spent after a record that forbids it;
 - a use is spent between two records: `consuming` is durable first, then the store spends it under the number
   of that record, then `consumed` is, and only after that does anything happen;
+- a run that waits is resumed by whoever spends its approval, so of all who try one says so;
 - the store decides; a record of something that it then refused is evidence of an attempt.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 from licet.approvals import counting, telling
 from licet.approvals.clocks import now
@@ -60,7 +62,8 @@ class Clerk:
         Raises:
             AnswerRefused: it does not count; that it was given is recorded.
             ApprovalClosed: the approval is over.
-            NoApproval, AuditUnavailable, ApprovalsUnavailable: nothing was taken.
+            NoApproval, ApprovalsUnavailable: nothing was taken.
+            AuditUnavailable: it is not recorded; a yes was not taken, a no may hold.
         """
         before = await asyncio.to_thread(self.store.get, approval)
         at = now()
@@ -69,24 +72,24 @@ class Clerk:
         if before.state not in OPEN:
             why = f"the approval is {before.state}"
         is_self = counting.is_requester(before.request, answer.person)
-        body = telling.answered(before.request, answer, is_self=is_self, objection=why)
-        trail.step("approval", body)
-        await trail.commit()
+        told = partial(telling.answered, before.request, answer, is_self=is_self)
+        if answer.approve or why is not None:
+            trail.step("approval", told(objection=why))
+            await trail.commit()
         if objection is not None and before.state in OPEN:
             raise AnswerRefused(objection.why, advice=objection.advice)
         try:
             after = await asyncio.to_thread(self.store.answer, before.request.id, answer, at)
         except (AnswerRefused, ApprovalClosed) as problem:
             if why is None:  # somebody else was faster, so it does not count after all
-                trail.step(
-                    "approval",
-                    telling.answered(before.request, answer, is_self=is_self, objection=problem.message),
-                )
+                trail.step("approval", told(objection=problem.message))
                 await trail.commit()
             raise
+        if not answer.approve:
+            trail.step("approval", told(objection=None))
         if after.state != before.state:
             self._say(after, trail, answer.person)
-            await trail.commit()
+        await trail.commit()
         return after
 
     async def end(
@@ -124,6 +127,8 @@ class Clerk:
         spent = await asyncio.to_thread(
             self.store.consume, approval.request.id, seq, now(), run_id=trail.run_id, resuming=resuming
         )
+        if request.id == spent.request.id:
+            trail.step("approval", telling.resumed(request.id))
         trail.step("approval", telling.consumed(spent.request.id, spent.used, seq))
         await trail.commit()
         return spent

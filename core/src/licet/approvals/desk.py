@@ -7,7 +7,8 @@ Rules this module keeps:
 - services that people sit at are asked all at once, while answers that other processes take come in by the
   store;
 - what is still pending when patience ends stays so where policy says `unattended: queue` and a service waits;
-  else it is denied.
+  else it is denied;
+- who finds an approval spent looks whether it was spent for this very run: then that goes on elsewhere.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from licet.approvals import asking, telling
+from licet.approvals import asking
 from licet.approvals.clerk import Clerk
 from licet.approvals.clocks import now
 from licet.approvals.counting import objection
-from licet.approvals.forms import Answer, ApprovalRequest, Overtaken, StoredApproval
+from licet.approvals.forms import OPEN, Answer, ApprovalRequest, StoredApproval
 from licet.approvals.services import ApprovalService
 from licet.approvals.store import ApprovalStore
+from licet.committing import to_the_end
 from licet.errors import AnswerRefused, ApprovalClosed
 from licet.policy.parts import Approval
 from licet.record import Kept
@@ -48,14 +50,20 @@ class Draft(Protocol):
 class Permit:
     """Whether what was `asked` may go on: what its approval has come to, and why.
 
-    The approval is of something else that was asked before, if that reaches this.
+    The approval is of something else that was asked before, if that reaches this. It is `gone` if somebody
+    else has spent it for this very run, which goes on there.
     """
 
-    state: Literal["granted", "denied", "pending"]
+    state: Literal["granted", "denied", "pending", "gone"]
     reason: str
     asked: ApprovalRequest
     approval: StoredApproval
     advice: str | None = None
+
+    @property
+    def own(self) -> bool:
+        """Whether the approval is the one that was asked for here."""
+        return self.approval.request.id == self.asked.id
 
     def denied(self, reason: str) -> Permit:
         """The same, denied for another reason."""
@@ -68,10 +76,9 @@ class Permit:
         if stored.state == "granted":
             return cls("granted", stored.sentence, stored.request, stored)
         if stored.state == "pending":
-            reason = (
-                f"the approval {approval} is needed of {' and '.join(map(str, stored.request.requirements))}"
-            )
+            who = " and ".join(map(str, stored.request.requirements))
             advice = f"`licet approvals show {approval}`, and once it is given `licet run --resume {run}`"
+            reason = f"the approval {approval} is needed of {who}"
             return cls("pending", reason, stored.request, stored, advice)
         return cls("denied", stored.sentence, stored.request, stored)
 
@@ -110,7 +117,6 @@ class Desk:
         """Have something approved that has no `obstacle`; wait `wait` seconds for it, 0 for nobody.
 
         Raises:
-            Overtaken: another process saw it granted first, and goes on with the run.
             AuditUnavailable, ApprovalsUnavailable: nobody was asked, or the answer is not known.
         """
         clerk = await self._at_work()
@@ -122,16 +128,24 @@ class Desk:
         if (reaching := await asyncio.to_thread(clerk.store.reaching, request, now())) is not None:
             return Permit("granted", f"the approval {reaching.request.id} reaches this", request, reaching)
         names = [service.name for service in self._services]
-        stored = await clerk.ask(
-            request, trail, services=names, frozen=frozen, sealed=sealed, kept=keeps(request)
+        asking_for = asyncio.ensure_future(
+            clerk.ask(request, trail, services=names, frozen=frozen, sealed=sealed, kept=keeps(request))
         )
-        return await self._settled(clerk, stored, trail, wait)
+        try:
+            return await self._settled(clerk, await to_the_end(asking_for), trail, wait)
+        except asyncio.CancelledError:
+            stays = self._can_wait(request.requirements) and (request.kind == "run" or sealed is not None)
+            if not stays:
+                with contextlib.suppress(ApprovalClosed):
+                    await to_the_end(
+                        clerk.end(asking_for.result(), "withdrawn", trail, "the run was cancelled")
+                    )
+            raise
 
     async def again(self, stored: StoredApproval, trail: Trail, wait: float | None) -> Permit:
         """What has become of an approval that was asked for before: who is there is asked once more.
 
         Raises:
-            Overtaken: another process goes on with the run.
             AuditUnavailable, ApprovalsUnavailable: the answer is not known.
         """
         clerk = await self._at_work()
@@ -150,21 +164,34 @@ class Desk:
         found = await asyncio.to_thread(clerk.store.of_run, run_id)
         return found[-1] if found else None
 
-    async def consume(self, permit: Permit, trail: Trail, *, resuming: bool = False) -> StoredApproval:
-        """Spend one use for what was asked; `resuming` if that was suspended (see `Clerk.consume`).
+    async def is_left(self, run_id: str, digest: str) -> bool:
+        """Whether a run waits for its approval of a plan or call, or has gone on by that.
 
         Raises:
-            Overtaken: the run that waited goes on in another process.
+            ApprovalsUnavailable: the store can't be read.
         """
-        clerk, approval = await self._at_work(), permit.approval
-        own = approval.request.id == permit.asked.id
+        newest = await self.of_run(run_id)
+        if newest is None or newest.request.digest != digest:
+            return False
+        store = (await self._at_work()).store
+        return newest.state in OPEN or await asyncio.to_thread(store.has_begun, newest.request.id, run_id)
+
+    async def consume(self, permit: Permit, trail: Trail, *, resuming: bool = False) -> Permit:
+        """Spend one use for what was asked; `resuming` if that was suspended (see `Clerk.consume`).
+
+        What is returned has the approval as it is spent, or is not `granted` any more.
+
+        Raises:
+            AuditUnavailable, ApprovalsUnavailable: it may be spent; nothing may happen by it.
+        """
+        clerk = await self._at_work()
         try:
-            return await clerk.consume(approval, permit.asked, trail, resuming=resuming and own)
-        except ApprovalClosed:
-            now_is = await asyncio.to_thread(clerk.store.get, approval.request.id)
-            if own and now_is.used > approval.used:
-                raise Overtaken(now_is) from None
-            raise
+            spent = await clerk.consume(
+                permit.approval, permit.asked, trail, resuming=resuming and permit.own
+            )
+        except ApprovalClosed as problem:
+            return await self._closed(clerk, permit, trail, problem.message)
+        return replace(permit, approval=spent)
 
     async def ended(self, approval: StoredApproval, trail: Trail, *, executed: bool) -> None:
         """Say what came of the use that was spent (see `Clerk.ended`)."""
@@ -173,10 +200,19 @@ class Desk:
 
     async def void(self, permit: Permit, trail: Trail, reason: str) -> Permit:
         """Withdraw an approval that nobody can use any more; one that is over stays as it is."""
-        clerk, approval = await self._at_work(), permit.approval
-        with contextlib.suppress(ApprovalClosed):
-            approval = await clerk.end(approval, "withdrawn", trail, reason)
+        clerk = await self._at_work()
+        try:
+            approval = await clerk.end(permit.approval, "withdrawn", trail, reason)
+        except ApprovalClosed:
+            return await self._closed(clerk, permit, trail, reason)
         return replace(permit.denied(reason), approval=approval)
+
+    async def _closed(self, clerk: Clerk, permit: Permit, trail: Trail, why: str) -> Permit:
+        """The permit, denied for want of an approval that somebody else has spent or ended."""
+        if not permit.own:
+            return permit.denied(why)
+        stored = await asyncio.to_thread(clerk.store.get, permit.approval.request.id)
+        return await _become(clerk, replace(permit, approval=stored).denied(why), trail)
 
     async def close(self) -> None:
         """Let go of the services and the store."""
@@ -215,11 +251,7 @@ class Desk:
             with contextlib.suppress(ApprovalClosed):
                 await clerk.end(stored, "denied", trail, reason)
             stored = await asyncio.to_thread(clerk.store.get, stored.request.id)
-        if stored.state == "consumed":
-            raise Overtaken(stored)
-        if stored.state != "pending":
-            trail.step("approval", telling.resumed(stored.request.id))
-        return Permit.of(stored)
+        return await _become(clerk, Permit.of(stored), trail)
 
     async def _answered(
         self, clerk: Clerk, stored: StoredApproval, trail: Trail, wait: float | None
@@ -238,10 +270,6 @@ class Desk:
                     await watcher  # others may answer as long as somebody waits for it
         except TimeoutError:
             pass
-        except asyncio.CancelledError:
-            if not self._can_wait(stored.request.requirements):
-                await asyncio.shield(clerk.end(stored, "withdrawn", trail, "the run was cancelled"))
-            raise
         finally:
             for task in (asker, watcher):
                 task.cancel()
@@ -289,6 +317,14 @@ async def collect(
             with contextlib.suppress(AnswerRefused, ApprovalClosed):  # the trail has it, and why
                 stored = await clerk.take(stored.request.id, answer, trail)
     return tuple(failures)
+
+
+async def _become(clerk: Clerk, permit: Permit, trail: Trail) -> Permit:
+    """The permit; gone, if it is denied since its own approval was spent for this very run."""
+    approval = permit.approval.request.id
+    if permit.state == "denied" and await asyncio.to_thread(clerk.store.has_begun, approval, trail.run_id):
+        return replace(permit, state="gone", reason=f"the approval {approval} was used before, by this run")
+    return permit
 
 
 async def _decided(store: ApprovalStore, approval: str) -> None:

@@ -176,11 +176,3 @@ class StoredApproval:
         """What has become of it, and why if somebody said."""
         word = "was used before" if self.state == "consumed" else f"is {self.state}"
         return f"the approval {self.request.id} {word}" + (f": {self.reason}" if self.reason else "")
-
-
-class Overtaken(Exception):
-    """Another process goes on with the very run that waits here for this `approval`."""
-
-    def __init__(self, approval: StoredApproval) -> None:
-        super().__init__(approval.sentence)
-        self.approval = approval

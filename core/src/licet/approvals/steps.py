@@ -26,6 +26,7 @@ COMPARABLE: tuple[State, ...] = ("granted", "consumed", "expired")
 
 _ASK_ANEW = "run the code again, which asks anew"
 IS_USING = "SELECT 1 FROM use WHERE holder = ? AND ending IS NULL"
+HAS_BEGUN = "SELECT 1 FROM use WHERE approval = (SELECT number FROM approval WHERE id = ?) AND run_id = ?"
 _USE_IS_OPEN = "SELECT 1 FROM use WHERE approval = ? AND ending IS NULL"
 
 

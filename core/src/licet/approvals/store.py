@@ -217,6 +217,11 @@ class ApprovalStore:
             steps.begin_use(db, number, before, at, run_id=runs, seq=seq, holder=holder)
             return replace(steps.now_is(db, number), sealed=sealed)
 
+    def has_begun(self, approval: str, run_id: str) -> bool:
+        """Whether a use of an approval was spent for this run."""
+        with self._file.reading() as db:
+            return bool(db.execute(steps.HAS_BEGUN, (approval, run_id)).fetchone())
+
     def ended(self, approval: str, ending: Ending, at: Moment, *, seq: int | None = None) -> None:
         """Note what came of the use that this store began last, or of the one with the record `seq`.
 

@@ -187,8 +187,7 @@ class Refused(Part):
     success: Literal[False]
     detail: str
     """The sentence that says why."""
-    executed: bool
-    """Whether it had begun, and was suspended when it ended."""
+    executed: Literal[False]
 
 
 class Lost(Part):
