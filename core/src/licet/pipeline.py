@@ -107,6 +107,8 @@ class Pipeline:
         permit = await self._desk.again(stored, trail, job.wait)
         if permit.state == "pending":
             return conclude.waiting(await job.prepare(), trail, permit)
+        if permit.state == "granted" and not showing.is_whole(permit.asked, self._digest):
+            permit = await self._desk.void(permit, trail, "what is kept of it is not what was shown")
         if permit.state != "granted":
             return conclude.over(permit)
         if stored.request.kind == "run":
@@ -172,7 +174,7 @@ class Pipeline:
         self, job: Job, prepared: Prepared, trail: Trail, spent: StoredApproval | None = None
     ) -> ExecutionResult:
         """Begin the run."""
-        plan = self._planned(prepared, trail)
+        plan = plan_of(prepared, _chosen(prepared), trail.run_id)
         seen = job.again or surroundings(self._digest, prepared.stack, plan, prepared.facts.at.timestamp())
         host = self._host(job, prepared, plan, trail, seen)
         return await self._under_way(UnderWay(job, prepared, plan, host, trail, spent, open_use=spent))
@@ -237,7 +239,7 @@ class Pipeline:
             reopened = suspending.reopen(sealed, prepared, trail.run_id, call, self._digest.key())
         except SuspensionVoid as problem:
             return conclude.over(await self._desk.void(permit, trail, problem.message))
-        plan = self._planned(prepared, trail)
+        plan = plan_of(prepared, _chosen(prepared), trail.run_id)
         seen = suspending.surroundings(reopened, self._digest, prepared, plan)
         host = self._host(job, prepared, plan, trail, seen, past=reopened.state)
         run = UnderWay(job, prepared, plan, host, trail)
@@ -342,9 +344,6 @@ class Pipeline:
             await self._attestor.ensure(backend, chosen.missing, TrailWitness(trail, self._progress))
             prepared = choose_again(prepared, job.offers())
         return prepared
-
-    def _planned(self, prepared: Prepared, trail: Trail) -> ExecutionPlan:
-        return plan_of(prepared, _chosen(prepared), trail.run_id)
 
     def _host(
         self,

@@ -36,7 +36,9 @@ def heading(result: ExecutionResult) -> str | None:
         return None
     said = {"expired": "its approval has expired", "revoked": "its approval was revoked"}
     why = said.get(result.approval.state, "it was not approved")
-    return why if result.backend is not None else f"{why}, nothing ran"
+    if result.backend is not None:
+        return why
+    return f"{why}, nothing more ran" if result.approval.request.kind == "call" else f"{why}, nothing ran"
 
 
 def _about(stored: StoredApproval) -> Iterator[Row]:
