@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
@@ -79,6 +82,8 @@ def policy(own_directories: Path) -> Callable[[str], str]:
 def every_log_verifies(own_directories: Path) -> Iterator[None]:
     """Whatever was tried, the trail of it is one that an outsider can check."""
     yield
+    if not (own_directories / ".licet" / "log").exists():
+        return
     command = [sys.executable, "-m", "licet", "audit", "verify", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     told = json.loads(done.stdout)
@@ -234,6 +239,45 @@ def test_a_no_that_comes_while_the_grant_is_spent_is_told_as_too_late(
     assert ran == [42]
     said = [one["body"] for one in records(own_directories) if one["body"].get("event") == "answered"]
     assert [(one["answer"], one["counts"]) for one in said] == [("approve", True), ("deny", False)]
+
+
+@pytest.mark.parametrize("column", ["run_id", "id", "shown"])
+def test_a_row_that_was_moved_to_another_run_is_void(policy: Callable[[str], str], column: str) -> None:
+    moved = "01M8Q3ZZZZZZZZZZZZZZZZZZZZ"
+    with Runtime(policy(ASKS_TO_RUN), approvals=[QueueService()]) as runtime:
+        first = runtime.run_sync("6 * 7")
+        assert first.approval is not None
+        take(runtime, first.approval.request.id)
+        with contextlib.closing(sqlite3.connect(runtime.state_path / "approvals.sqlite")) as db, db:
+            db.execute(f"UPDATE approval SET {column} = ?", (moved,))
+        result = asyncio.run(runtime.resume(moved if column == "run_id" else first.run_id))
+        assert (result.value, result.detail) == (None, "what is kept of it is not what was shown")
+
+
+FORKED = """\
+import asyncio, os, sys, time
+from licet.approvals.desk import Desk
+from licet.approvals.queue import QueueService
+from licet.state import open_state
+from pathlib import Path
+desk = Desk([QueueService()], lambda: open_state(Path(sys.argv[1])))
+asyncio.run(desk.of_run("R"))
+with desk._office.clerk.store._file._alone():
+    if not (child := os.fork()):
+        store = asyncio.run(desk._at_work()).store  # opening takes the lock that the parent holds
+        os._exit(0)
+    time.sleep(1)  # it would be over in no time
+    waited = os.waitpid(child, os.WNOHANG) == (0, 0)
+print(waited, os.waitpid(child, 0)[1])
+asyncio.run(desk.close())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
+def test_a_forked_process_has_a_store_and_a_lock_of_its_own(own_directories: Path) -> None:
+    command = [sys.executable, "-c", FORKED, str(own_directories / ".licet")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout == "True 0\n", done.stderr
 
 
 DIES = """\

@@ -92,6 +92,8 @@ class Permits:
         permit = await self._desk.again(stored, trail, job.wait)
         if permit.state == "pending":
             return conclude.waiting(await job.prepare(), trail, permit)
+        if permit.state == "granted" and not showing.is_whole(permit.asked, self._digest):
+            permit = await self._desk.void(permit, trail, "what is kept of it is not what was shown")
         if permit.state != "granted":
             return conclude.over(permit.approval, permit.reason)
         prepared = await self._pipeline.proved(await job.prepare(), trail, job)

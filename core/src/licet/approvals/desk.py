@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -83,14 +84,47 @@ class Permit:
         return cls("denied", stored.sentence, stored.request, stored)
 
 
+class _Office:
+    """The clerk of one process, with the store that is opened when somebody first asks."""
+
+    def __init__(self, open_state: Callable[[], StateDirectory]) -> None:
+        self.open_state = open_state
+        self.clerk: Clerk | None = None
+        self._process = os.getpid()
+        self._guard = threading.Lock()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is this process's."""
+        return self._process == os.getpid()
+
+    def opened(self) -> Clerk:
+        """The clerk, one for all threads.
+
+        Raises:
+            ApprovalsUnavailable: the store can't be opened.
+        """
+        with self._guard:
+            if self.clerk is None:
+                self.clerk = Clerk(ApprovalStore(self.open_state()))
+            return self.clerk
+
+    def close(self) -> None:
+        """Let go of the store."""
+        if not self.is_here:
+            return
+        with self._guard:
+            clerk, self.clerk = self.clerk, None
+        if clerk is not None:
+            clerk.store.close()
+
+
 class Desk:
     """Gets approvals for the runs of one runtime."""
 
     def __init__(self, services: Sequence[ApprovalService], open_state: Callable[[], StateDirectory]) -> None:
         self._services = tuple(services)
-        self._open_state = open_state
-        self._clerk: Clerk | None = None
-        self._guard = threading.Lock()
+        self._office = _Office(open_state)
 
     def obstacle(self, demands: Sequence[Approval]) -> str | None:
         """Why nobody can answer what demands these approvals; None if somebody can, now or later."""
@@ -218,9 +252,7 @@ class Desk:
         """Let go of the services and the store."""
         for service in self._services:
             await service.close()
-        if self._clerk is not None:
-            await asyncio.to_thread(self._clerk.store.close)
-            self._clerk = None
+        await asyncio.to_thread(self._office.close)
 
     def can_wait(self, approval: StoredApproval) -> bool:
         """Whether an approval that is pending may stay so without this process."""
@@ -230,15 +262,11 @@ class Desk:
         return asking.can_wait(self._services) and all(one.unattended == "queue" for one in demands)
 
     async def _at_work(self) -> Clerk:
-        if self._clerk is not None:
-            return self._clerk
-        return await asyncio.to_thread(self._opened)
-
-    def _opened(self) -> Clerk:
-        with self._guard:  # runs of several loops may be the first
-            clerk = self._clerk or Clerk(ApprovalStore(self._open_state()))
-            self._clerk = clerk
+        if not self._office.is_here:  # its file and its locks belong to the process before the fork
+            self._office = _Office(self._office.open_state)
+        if (clerk := self._office.clerk) is not None:
             return clerk
+        return await asyncio.to_thread(self._office.opened)
 
     async def _settled(
         self, clerk: Clerk, stored: StoredApproval, trail: Trail, wait: float | None

@@ -79,6 +79,13 @@ def of_call(
     return matter.request(plan.run_id, approval_id, asked, digest, previous)
 
 
+def is_whole(request: ApprovalRequest, digest: Digest) -> bool:
+    """Whether a request that was kept is about the run and the approval that its document was shown for."""
+    told = request.document
+    same = (told.get("id"), told.get("run_id")) == (request.id, request.run_id)
+    return same and digest("shown", canonical(told)) == request.shown
+
+
 def _chosen(prepared: Prepared) -> Chosen:
     if prepared.selection.chosen is None:
         raise ValueError("no backend was chosen, so there is nothing to approve")
