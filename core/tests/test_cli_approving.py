@@ -38,7 +38,8 @@ def lines_of(stored: StoredApproval) -> list[str]:
 
 def test_what_is_left_of_a_spent_one_is_told() -> None:
     answer = "bob of finance (says a signed token, seen to act) approved by webhook, just now: a‹U+001B›[2Jb"
-    assert lines_of(SPENT) == [
+    given = replace(GIVEN, at=clocks.now())  # the module may have been read a while ago
+    assert lines_of(replace(SPENT, given=(given,))) == [
         "✓ a call of `refund‹U+202E›` was approved, and used  approval 01JD7K0000000000000000000A",
         "  content       content goes when nothing can come of an approval any more, or is erased",
         "  run           01JD7K0000000000000000000R",
