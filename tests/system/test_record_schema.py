@@ -168,6 +168,7 @@ def _of_approvals() -> Iterator[Record]:
         telling.consumed("A", 1, 7),
         telling.ended("A", 1, "executed"),
         telling.ended("A", 2, "failed_to_start"),
+        telling.ended("A", 3, "unknown"),
     ]
     log = MemoryLog()
     entries = [Entry("approval", "R", body, "2026-11-29T17:00:00.0Z", 1) for body in bodies]

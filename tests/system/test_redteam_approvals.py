@@ -313,4 +313,4 @@ def test_who_is_killed_while_it_spends_leaves_a_sound_log(
         assert asyncio.run(runtime.resume(first.run_id)).value == value
         runtime.run_sync("1")
     events = [one["body"].get("event") for one in records(own_directories) if one["kind"] == "approval"]
-    assert ("failed_to_start" in events) is (when == "after")
+    assert ("unknown" in events) is (when == "after")

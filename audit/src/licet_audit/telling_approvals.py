@@ -19,7 +19,14 @@ _TONES: dict[str, Tone] = {
     "withdrawn": "warn",
     "revoked": "bad",
     "failed_to_start": "warn",
+    "unknown": "warn",
     "consuming": "faint",
+}
+
+_ENDINGS = {
+    "executed": "ran",
+    "failed_to_start": "did not start, and is spent",
+    "unknown": "is spent, and may have run: its process died",
 }
 
 
@@ -45,7 +52,7 @@ def approval(body: Body) -> Iterator[Told]:
             yield told("waits", f"for {name}{held}; its process may end, and there is no result yet", "warn")
         case "resumed":
             yield told("resumed", f"{name} was answered, and the run goes on here")
-        case "consuming" | "consumed" | "executed" | "failed_to_start":
+        case "consuming" | "consumed" | "executed" | "failed_to_start" | "unknown":
             yield told("approval", f"{name}: {_use(body, event)}", _TONES.get(event, "plain"))
         case _:
             yield told("approval", ", ".join(f"{key} {value}" for key, value in body.items()), "warn")
@@ -142,4 +149,4 @@ def _use(body: Body, event: str) -> str:
         return f"{use} is about to be spent on {body.get('digest')}"
     if event == "consumed":
         return f"{use} is spent, as #{body.get('consuming')} said"
-    return f"{use} {'ran' if event == 'executed' else 'did not start, and is spent'}"
+    return f"{use} {_ENDINGS.get(event, 'is spent')}"

@@ -212,7 +212,7 @@ def _ended(found: tuple[StoredApproval, ...]) -> list[tuple[str, str | None]]:
     return [(one.request.id, one.ending) for one in found]
 
 
-def test_a_use_of_a_process_that_died_failed_to_start_and_one_caller_hears_of_it(
+def test_a_use_of_a_process_that_died_is_unknown_and_one_caller_hears_of_it(
     state: StateDirectory,
 ) -> None:
     with ApprovalStore(state) as store, ApprovalStore(state) as other:
@@ -223,12 +223,12 @@ def test_a_use_of_a_process_that_died_failed_to_start_and_one_caller_hears_of_it
             assert store.get("granted").frozen == b"frozen"
             process.send_signal(signal.SIGKILL)
             process.wait()
-        assert _ended(other.recover(clocks.now())) == [("granted", "failed_to_start")]
+        assert _ended(other.recover(clocks.now())) == [("granted", "unknown")]
         assert store.recover(clocks.now()) == ()
         over = store.get("granted")
         assert (over.state, over.ending, over.frozen, over.sealed) == (
             "consumed",
-            "failed_to_start",
+            "unknown",
             None,
             None,
         )
@@ -259,7 +259,7 @@ def test_a_use_is_that_of_the_store_that_began_it(state: StateDirectory) -> None
             assert other.recover(clocks.now()) == ()
         assert os.listdir(state.path / FOLDER)
     with ApprovalStore(state) as store:  # closed before it said what came of it
-        assert _ended(store.recover(clocks.now())) == [("granted", "failed_to_start")]
+        assert _ended(store.recover(clocks.now())) == [("granted", "unknown")]
 
 
 def test_what_a_process_knows_of_its_own_use_wins_over_what_others_took_it_for(state: StateDirectory) -> None:
@@ -268,7 +268,7 @@ def test_what_a_process_knows_of_its_own_use_wins_over_what_others_took_it_for(s
         store.consume("granted", 7, clocks.now())
         for path in (state.path / FOLDER).iterdir():
             path.unlink()  # somebody cleans up
-        assert _ended(other.recover(clocks.now())) == [("granted", "failed_to_start")]
+        assert _ended(other.recover(clocks.now())) == [("granted", "unknown")]
         store.ended("granted", "executed", clocks.now())
         assert store.get("granted").ending == "executed"
         with pytest.raises(ApprovalClosed):

@@ -222,7 +222,7 @@ class StoreAgainstReference(RuleBasedStateMachine):
 
     @rule(
         id=st.sampled_from(IDS),
-        ending=st.sampled_from(["executed", "failed_to_start"]),
+        ending=st.sampled_from(["executed", "failed_to_start", "unknown"]),
         which=st.integers(0, 1),
         back=st.sampled_from([None, 0, 1, 2]),
     )

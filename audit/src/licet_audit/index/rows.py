@@ -68,9 +68,12 @@ class RunRow:
 
 FIELDS = tuple(one.name for one in fields(RunRow))
 LISTS = ("rules", "hosts", "tools", "denied", "approvals", "approvers")
-_STATES = {"asked": "pending", "executed": "consumed", "failed_to_start": "consumed"} | {
-    name: name for name in ("granted", "denied", "expired", "withdrawn", "revoked", "consumed")
-}
+_STATES = {
+    "asked": "pending",
+    "executed": "consumed",
+    "failed_to_start": "consumed",
+    "unknown": "consumed",
+} | {name: name for name in ("granted", "denied", "expired", "withdrawn", "revoked", "consumed")}
 """The state of an approval after an event."""
 
 

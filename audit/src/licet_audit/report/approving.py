@@ -32,6 +32,7 @@ _STATES = {
     "consumed": Label("granted and spent", "", "good"),
     "executed": Label("granted, spent, and it ran", "", "good"),
     "failed_to_start": Label("granted and spent, but it did not start", "", "warn"),
+    "unknown": Label("granted and spent; its process died, so it may have run", "", "warn"),
 }
 _PENDING = Label("nobody has decided", "", "warn")
 _ELSEWHERE = Label("another run asked for it", "", "quiet")

@@ -20,7 +20,7 @@ from licet_audit.verification import counting
 
 _SLACK = 1.0  # seconds that a record may be later than what it tells
 _OVER = frozenset({"denied", "expired", "withdrawn", "revoked"})
-_NEEDS_ONE = frozenset({"granted", "consumed", "executed", "failed_to_start"})
+_NEEDS_ONE = frozenset({"granted", "consumed", "executed", "failed_to_start", "unknown"})
 
 Body = Mapping[str, Any]
 
@@ -157,7 +157,7 @@ class Approvals:
                 )
             case "consumed":
                 return self._consumed(one, record)
-            case "executed" | "failed_to_start":
+            case "executed" | "failed_to_start" | "unknown":
                 return self._ended(one, body)
             case _ if event in _OVER:
                 one.over = one.over or (record["seq"], event)
@@ -210,7 +210,7 @@ class Approvals:
     def _ended(self, one: _Approval, body: Body) -> Told:
         digest = one.running.pop(body["use"], None)
         if digest is None:
-            if body["event"] == "failed_to_start" and one.attempts and body["use"] not in one.spent:
+            if body["event"] == "unknown" and one.attempts and body["use"] not in one.spent:
                 one.spent.add(body["use"])  # whoever spent it died before it could say so
                 self._forget(one)
                 return Told()

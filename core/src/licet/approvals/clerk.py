@@ -140,7 +140,7 @@ class Clerk:
             AuditUnavailable, ApprovalsUnavailable: it is not recorded.
         """
         for one in await asyncio.to_thread(self.store.recover, now()):
-            body = telling.ended(one.request.id, one.used, "failed_to_start")
+            body = telling.ended(one.request.id, one.used, "unknown")
             trail.aside(body, kind="approval", run_id=one.request.run_id)
         for one in await asyncio.to_thread(self.store.expired, now()):
             trail.aside(became(one), kind="approval", run_id=one.request.run_id)

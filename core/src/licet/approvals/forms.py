@@ -2,7 +2,7 @@
 
 States: `pending` becomes `granted`, `denied`, `expired` or `withdrawn`; a granted one becomes `consumed`,
 and may be `revoked`, `denied` or expire before. Consumed is what ran (`executed`) or what began and did not
-run (`failed_to_start`).
+run (`failed_to_start`), or what nobody knows of, since its process died (`unknown`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Reviewer = Literal["human", "auto"]
 Asserted = Literal["caller", "os", "token", "mcp"]
 Scope = Literal["once", "session", "shape"]
 State = Literal["pending", "granted", "denied", "expired", "withdrawn", "revoked", "consumed"]
-Ending = Literal["executed", "failed_to_start"]
+Ending = Literal["executed", "failed_to_start", "unknown"]
 
 OPEN: frozenset[State] = frozenset({"pending", "granted"})
 """States that something can still become of; in any other, nothing but the name of the ending is added."""

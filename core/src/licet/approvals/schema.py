@@ -40,7 +40,7 @@ CREATE TABLE approval (
     uses INTEGER DEFAULT 1 CHECK (uses > 0),
     reaches REAL NOT NULL DEFAULT 0,
     used INTEGER NOT NULL DEFAULT 0 CHECK (used >= 0 AND (uses IS NULL OR used <= uses)),
-    ending TEXT CHECK (ending IN ('executed', 'failed_to_start')),
+    ending TEXT CHECK (ending IN ('executed', 'failed_to_start', 'unknown')),
     reason TEXT NOT NULL DEFAULT '""',
     ended_by TEXT,
     seq INTEGER,
@@ -75,7 +75,7 @@ CREATE TABLE use (
     run_id TEXT NOT NULL,
     seq INTEGER NOT NULL,
     holder TEXT NOT NULL,
-    ending TEXT CHECK (ending IN ('executed', 'failed_to_start')),
+    ending TEXT CHECK (ending IN ('executed', 'failed_to_start', 'unknown')),
     PRIMARY KEY (approval, number)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX use_open ON use (holder) WHERE ending IS NULL;

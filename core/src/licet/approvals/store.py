@@ -6,7 +6,7 @@ Rules this module keeps:
   that it was seen in;
 - whether time is over is worked out by both clocks at each access; that it is, is handed out once;
 - a use begins once, by one caller; the suspended run that waited for it is handed out with it and is gone;
-- a use that began ends: by the caller who knows, or as `failed_to_start` when its process is dead;
+- a use that began ends: by the caller who knows, or as `unknown` when its process is dead;
 - content goes when nothing can come of it any more; the last document of its kind that was approved stays
   until another one is, since people compare with it.
 """
@@ -249,7 +249,7 @@ class ApprovalStore:
             steps.end_use(db, number, use[0], ending, at)
 
     def recover(self, at: Moment) -> tuple[StoredApproval, ...]:
-        """End the uses whose process died as `failed_to_start`; the approvals that this call ended one of.
+        """End the uses whose process died as `unknown`; the approvals that this call ended one of.
 
         Each use is ended by exactly one caller, so that it is recorded once.
         """
@@ -261,7 +261,7 @@ class ApprovalStore:
             for holder in dead:
                 began = "SELECT approval, number FROM use WHERE holder = ? AND ending IS NULL"
                 for number, use in db.execute(began, (holder,)).fetchall():
-                    steps.end_use(db, number, use, "failed_to_start", at)
+                    steps.end_use(db, number, use, "unknown", at)
                     touched[number] = None
             for holder in dead:
                 self._presence.drop(holder)

@@ -37,7 +37,11 @@ HEADINGS: dict[State, tuple[Tone, str]] = {
 
 _MOST_LINES = 60
 _MOST_CHARACTERS = 600
-_ENDINGS = {"executed": "it ran", "failed_to_start": "it did not start"}
+_ENDINGS = {
+    "executed": "it ran",
+    "failed_to_start": "it did not start",
+    "unknown": "its process died: it may have run",
+}
 
 
 class Paper:

@@ -194,8 +194,8 @@ class Consumed(Part):
 
 
 class Ended(Part):
-    """What came of a use: it ran, or it did not begin; a use is spent either way."""
+    """What came of a use: it ran, it did not begin, or nobody knows; it is spent in any case."""
 
-    event: Literal["executed", "failed_to_start"]
+    event: Literal["executed", "failed_to_start", "unknown"]
     approval: str
     use: int

@@ -20,7 +20,9 @@ Measure = tuple[Metric, float, dict[str, str]]
 """A metric, what to add to it or record of it, and its attributes."""
 
 _ASKED = "asked"
-_APPROVED = frozenset({"answered", "waiting", "resumed", "consumed", "executed", "failed_to_start"})
+_APPROVED = frozenset(
+    {"answered", "waiting", "resumed", "consumed", "executed", "failed_to_start", "unknown"}
+)
 _ACTIONS = frozenset({"run", "read", "write", "network", "shell", "tool"})
 
 
