@@ -288,7 +288,7 @@ def test_a_cancelled_commit_is_brought_to_its_end(project: Path, ran: Ran) -> No
     async def main() -> None:
         began = asyncio.Event()
         loop = asyncio.get_running_loop()
-        commits = ran.runtime._commits
+        commits = ran.runtime._pipeline.commits
         real = commits._commit
 
         def slow(*given: Any) -> None:
