@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -80,3 +81,15 @@ def decided(normalized: Normalized) -> Decided:
         return decide(request, stack, report or ScreenReport(intents=inferred))
 
     return make
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A key and a certificate of 127.0.0.1 that vouches for itself."""
+    made = tmp_path / "own.pem"
+    new = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    about = ("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2")
+    where = ("-keyout", made, "-out", tmp_path / "cert")
+    subprocess.run((*new, *where, *about), check=True, capture_output=True)
+    made.write_bytes(made.read_bytes() + (tmp_path / "cert").read_bytes())
+    return made

@@ -1,7 +1,6 @@
 """A server is asked only under a certificate that is trusted here, and what is no address is told as such."""
 
 import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -21,18 +20,6 @@ class Echo(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         pass
-
-
-@pytest.fixture
-def certificate(tmp_path: Path) -> Path:
-    """A key and a certificate of 127.0.0.1 that vouches for itself."""
-    made = tmp_path / "own.pem"
-    new = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-    about = ("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2")
-    where = ("-keyout", made, "-out", tmp_path / "cert")
-    subprocess.run((*new, *where, *about), check=True, capture_output=True)
-    made.write_bytes(made.read_bytes() + (tmp_path / "cert").read_bytes())
-    return made
 
 
 @pytest.fixture

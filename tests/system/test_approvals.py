@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from answering import assert_log_verifies, take
 from licet import ExecutionRequest, Runtime, Subject, Termination
 from licet.approvals.forms import Answer, ApprovalRequest
 from licet.approvals.queue import QueueService
@@ -71,34 +72,11 @@ def store_of(runtime: Runtime) -> ApprovalStore:
     return ApprovalStore(open_state(runtime.state_path))
 
 
-def approve_by(*people: str, **how: Any) -> Callable[[ApprovalRequest], Any]:
-    """A program that asks these people, and has a yes of each."""
-
-    def answer(request: ApprovalRequest) -> Answer:
-        return request.approve(people[0], **how)
-
-    return answer
-
-
-def take(runtime: Runtime, approval: str, person: str, *, approve: bool = True, **how: Any) -> Any:
-    """Answer as another process does."""
-    with opened(None, str(runtime.state_path)) as office:
-        request = office.store.get(approval).request
-        answer = (request.approve if approve else request.deny)(person, **how)
-        return office.recorded(request.run_id, lambda clerk, trail: clerk.take(request.id, answer, trail))
-
-
 @pytest.fixture(autouse=True)
 def every_log_verifies(own_directories: Path) -> Iterator[None]:
     """Whatever a test did, the trail of it is one that an outsider can check."""
     yield
-    if not (own_directories / ".licet" / "log").exists():
-        return
-    command = [sys.executable, "-m", "licet", "audit", "verify", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    told = json.loads(done.stdout)
-    bad = [claim for claim in told["claims"] if claim["ok"] is False]
-    assert (bad, done.returncode) == ([], 0)
+    assert_log_verifies(own_directories)
 
 
 # -- as a whole

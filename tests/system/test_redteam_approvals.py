@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from answering import assert_log_verifies, take
 from licet import Runtime, Termination
 from licet.approvals.clocks import now
 from licet.approvals.forms import ApprovalRequest
 from licet.approvals.queue import QueueService
 from licet.approvals.store import ApprovalStore
-from licet.cli.approvals.office import opened
 from licet.errors import ApprovalClosed
 from licet.state import open_state
 
@@ -82,20 +82,7 @@ def policy(own_directories: Path) -> Callable[[str], str]:
 def every_log_verifies(own_directories: Path) -> Iterator[None]:
     """Whatever was tried, the trail of it is one that an outsider can check."""
     yield
-    if not (own_directories / ".licet" / "log").exists():
-        return
-    command = [sys.executable, "-m", "licet", "audit", "verify", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    told = json.loads(done.stdout)
-    assert (done.returncode, [claim for claim in told["claims"] if claim["ok"] is False]) == (0, [])
-
-
-def take(runtime: Runtime, approval: str, *, approve: bool = True, person: str = "ann", **how: Any) -> Any:
-    """Answer as another process does."""
-    with opened(None, str(runtime.state_path)) as office:
-        request = office.store.get(approval).request
-        answer = (request.approve if approve else request.deny)(person, **how)
-        return office.recorded(request.run_id, lambda clerk, trail: clerk.take(request.id, answer, trail))
+    assert_log_verifies(own_directories)
 
 
 def records(place: Path) -> list[dict[str, Any]]:

@@ -10,7 +10,6 @@ import json
 import logging
 import socket
 import ssl
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -489,18 +488,6 @@ def test_a_server_that_dies_while_it_is_asked_after_gives_no_answer(
 
 
 # TLS
-
-
-@pytest.fixture
-def certificate(tmp_path: Path) -> Path:
-    """A key and a certificate of 127.0.0.1 that vouches for itself."""
-    made = tmp_path / "own.pem"
-    new = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-    about = ("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2")
-    where = ("-keyout", made, "-out", tmp_path / "cert")
-    subprocess.run((*new, *where, *about), check=True, capture_output=True)
-    made.write_bytes(made.read_bytes() + (tmp_path / "cert").read_bytes())
-    return made
 
 
 def test_a_certificate_that_nobody_trusts_ends_it(
