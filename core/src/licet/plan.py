@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 
 from licet import hosts, paths
 from licet.contract import SandboxEnforcementContract
+from licet.environments.python import Python
 from licet.errors import PlanNotSealed
 from licet.request import Action, Limits, Mount
 from licet.surroundings import Clock
@@ -96,8 +97,9 @@ class ExecutionPlan:
     `files` are files of the host that the code sees at other paths; each of them is opened to be read.
     `policy_class` and `tenant` say which runs may share a warm worker: two plans may do so only if both
     are equal. `limits` states every limit in force; a limit that is None was asked for by nobody. Under a
-    `frozen` clock time stands still, and a sleep is over at once. `resumption` is set if the run goes on
-    where it was suspended.
+    `frozen` clock time stands still, and a sleep is over at once. `python` is the interpreter and
+    the packages that the code is to have, or None for those that the backend has by itself. `resumption` is
+    set if the run goes on where it was suspended.
     """
 
     run_id: str
@@ -115,6 +117,7 @@ class ExecutionPlan:
     tenant: str | None = None
     files: tuple[Mount, ...] = ()
     clock: Clock = "real"
+    python: Python | None = None
     resumption: Resumption | None = None
     seal: str = field(default="", repr=False)
 

@@ -47,6 +47,7 @@ class ControlledProcess:
             language=Language("CPython"),
             opens=frozenset({"read", "write", "network", "shell"}),
             cost=WARM_START,
+            environments=True,
             unavailable=unavailable,
         )
 
@@ -87,9 +88,11 @@ class _Process:
 
 
 def _spec(plan: ExecutionPlan) -> supervise.Spec:
-    limits = plan.limits
+    limits, python = plan.limits, plan.python
+    interpreter, packages = (python.interpreter, python.packages) if python else (supervise.INTERPRETER, ())
     return supervise.Spec(
-        work=supervise.Snippet(plan.code, plan.inputs, limits.recursion),
+        work=supervise.Snippet(plan.code, plan.inputs, limits.recursion, packages),
+        interpreter=interpreter,
         workdir=plan.workdir,
         environment=plan.environment,
         stdin=plan.stdin,

@@ -26,11 +26,22 @@ if TYPE_CHECKING:
     from licet.supervise.kernel import can_confine_signals, can_move_cgroups, keeper_shortfall
     from licet.supervise.launcher import Launcher
     from licet.supervise.probe import Interpreter, InterpreterStatus, probe_interpreter
-    from licet.supervise.spec import Fault, ProcessOutcome, Program, Reason, Report, Snippet, Spec, Used
+    from licet.supervise.spec import (
+        INTERPRETER,
+        Fault,
+        ProcessOutcome,
+        Program,
+        Reason,
+        Report,
+        Snippet,
+        Spec,
+        Used,
+    )
     from licet.supervise.stop import Stop
 
 __all__ = [
     "GRACE",
+    "INTERPRETER",
     "Fault",
     "Interpreter",
     "InterpreterStatus",
@@ -55,6 +66,7 @@ __all__ = [
 _HOMES = {
     "Fault": "spec",
     "GRACE": "calls",
+    "INTERPRETER": "spec",
     "Interpreter": "probe",
     "InterpreterStatus": "probe",
     "Launcher": "launcher",

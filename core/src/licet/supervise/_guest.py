@@ -84,6 +84,7 @@ def run(settings: "dict[str, Any]", inputs: "dict[str, Any]", report: "Callable[
     names["__builtins__"] = sys.modules["builtins"]
     names.update(inputs)
     sys.argv = [CODE_NAME]
+    sys.path += settings["packages"]
     if settings["recursion"] is not None:
         sys.setrecursionlimit(settings["recursion"])
     try:

@@ -114,7 +114,7 @@ def guest_message(spec: Spec) -> bytes:
     """
     if isinstance(spec.work, Program):
         return b""
-    work, known = spec.work, spec.interpreter == INTERPRETER
+    work, known = spec.work, _is_ours(spec.interpreter)
     values.check_crossing(work.inputs)
     code, result, undecided = keep_result(work.code, work.inputs)
     locale = spec.environment.get("LC_CTYPE")
@@ -127,6 +127,7 @@ def guest_message(spec: Spec) -> bytes:
         "inputs": values.encode(work.inputs) if work.inputs else None,
         "decode": _load(_DECODE, known) if work.inputs else None,
         "recursion": work.recursion,
+        "packages": work.packages,
         "report": _load(_REPORT, known),
         "no_memory": NO_MEMORY,
         "frame_limit": FRAME_LIMIT,
@@ -136,7 +137,13 @@ def guest_message(spec: Spec) -> bytes:
 
 
 def _pack(modules: _Modules, interpreter: str, settings: dict[str, Any]) -> bytes:
-    return _frame(marshal.dumps((_load(modules, interpreter == INTERPRETER), settings)))
+    return _frame(marshal.dumps((_load(modules, _is_ours(interpreter)), settings)))
+
+
+@cache
+def _is_ours(interpreter: str) -> bool:
+    """Whether it understands what is compiled for this one: it is the same program, by whatever path."""
+    return interpreter == INTERPRETER or os.path.realpath(interpreter) == os.path.realpath(INTERPRETER)
 
 
 def _frame(data: bytes) -> bytes:

@@ -37,12 +37,14 @@ class Snippet:
     """Python code, run in an isolated interpreter of its own.
 
     `inputs` become global names; each must pass `licet.values.check_crossing`. `recursion` is the
-    interpreter's recursion limit.
+    interpreter's recursion limit. `packages` are absolute directories, put at the end of `sys.path` in this
+    order; `site` does not run, so no `.pth` file in them is obeyed.
     """
 
     code: str
     inputs: Mapping[str, Any] = field(default_factory=dict)
     recursion: int | None = None
+    packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
