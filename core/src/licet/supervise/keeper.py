@@ -8,10 +8,15 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from licet.supervise import bootstrap, tree
 from licet.supervise.descriptors import Descriptors
+from licet.supervise.spec import Spec
+from licet.supervise.wires import read
+
+if TYPE_CHECKING:
+    from licet.supervise.jail.spec import Written
 
 PATIENCE = 2.0
 """How many seconds a keeper has to take a run, or to end."""
@@ -65,6 +70,18 @@ class Keeper:
         self.pid = self._process.pid
         self.control = self._control.fileno()
         tree.forbid_core_dumps(self.pid)
+
+    def message(self, spec: Spec) -> bytes:
+        """What makes it keep this run."""
+        return bootstrap.keeper_message(spec, fresh=self.fresh, idle=self.idle)
+
+    def hear(self) -> bytes | None:
+        """What it says: b"" once it is gone, None if there is nothing now."""
+        return read(self.control)
+
+    def written(self) -> tuple[Written, ...]:
+        """Nothing of what the code wrote is kept apart."""
+        return ()
 
     def ask(self, ends: Ends) -> bool:
         """Give it another run to keep; False if it is gone. Its word `taken` says that it was still there."""

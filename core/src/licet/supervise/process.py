@@ -15,20 +15,25 @@ from __future__ import annotations
 import os
 import signal
 import time
+from typing import TYPE_CHECKING
 
 from licet.supervise import bootstrap, readback, tree
 from licet.supervise.calls import GRACE, OnOutput, Stream
 from licet.supervise.channel import Channel
 from licet.supervise.descriptors import Descriptors
 from licet.supervise.keeper import PATIENCE, Ends, Keeper
-from licet.supervise.launcher import Launcher
+from licet.supervise.holding import Holder, Supplier
 from licet.supervise.spec import ProcessOutcome, Reason, Snippet, Spec, Used
 from licet.supervise.stop import Stop
 from licet.supervise.wires import Wires, read
 
 
+if TYPE_CHECKING:
+    from licet.supervise.jail.spec import Written
+
+
 def run_blocking(
-    spec: Spec, on_output: OnOutput, stop: Stop | None = None, launcher: Launcher | None = None
+    spec: Spec, on_output: OnOutput, stop: Stop | None = None, launcher: Supplier | None = None
 ) -> ProcessOutcome:
     """Run `spec` to its end, as `licet.supervise.run_blocking` says.
 
@@ -43,7 +48,7 @@ def run_blocking(
 
 
 def _run_once(
-    spec: Spec, on_output: OnOutput, stop: Stop | None, launcher: Launcher | None, began: float
+    spec: Spec, on_output: OnOutput, stop: Stop | None, launcher: Supplier | None, began: float
 ) -> ProcessOutcome:
     with Descriptors() as fds:
         run = _Run(spec, on_output, stop, launcher, fds, began)
@@ -55,6 +60,8 @@ def _run_once(
         finally:
             run.part()
         if run.raised is not None:
+            for place in run.written:
+                os.close(place.descriptor)
             raise run.raised
         return run.outcome()
 
@@ -75,7 +82,7 @@ class _Run:
         spec: Spec,
         on_output: OnOutput,
         stop: Stop | None,
-        launcher: Launcher | None,
+        launcher: Supplier | None,
         fds: Descriptors,
         began: float,
     ) -> None:
@@ -84,13 +91,13 @@ class _Run:
         self.stop = stop
         # no keeper may last that the code can reach, or that would look an interpreter up in the workdir
         may_last = spec.confine_signals and os.path.isabs(spec.interpreter)  # noqa: PTH117
-        self.launcher = launcher if may_last else None
+        self.launcher = launcher if may_last or spec.jail is not None else None
         self.fds = fds
         self.wires = Wires(fds)
         self.channel = Channel(bootstrap.FRAME_LIMIT)
         self.began = began
         self.deadline = None if spec.wall_time is None else began + spec.wall_time
-        self.keeper: Keeper | None = None
+        self.keeper: Holder | None = None
         self.taken = True
         self.take_until: float | None = None
         self.guest: tree.Guest | None = None
@@ -106,6 +113,7 @@ class _Run:
         self.failure: str | None = None
         self.raised: BaseException | None = None
         self.lines = b""
+        self.written: tuple[Written, ...] = ()
 
     # -- start
 
@@ -126,15 +134,20 @@ class _Run:
         self.wires.drain_to(err, lambda: self._on_output("stderr", err))
         self.wires.drain_to(self.to_guest, lambda: self._on_channel(self.to_guest))
         self.wires.listen(keeper.control, lambda: self._on_control(keeper))
-        message = bootstrap.keeper_message(self.spec, fresh=keeper.fresh, idle=keeper.idle)
-        self.wires.send(keeper.control, message)
+        self.wires.send(keeper.control, keeper.message(self.spec))
         if self.spec.stdin:
             self.wires.feed(stdin, self.spec.stdin)
         if self.stop is not None:
             self.wires.listen(self.stop.fileno(), self._on_stop)
 
-    def _find_keeper(self, ends: Ends) -> Keeper:
-        keeper = self.launcher.find(ends, self.spec.sharing) if self.launcher is not None else None
+    def _ask_launcher(self, launcher: Supplier, ends: Ends) -> Holder | None:
+        try:
+            return launcher.find(ends, self.spec)
+        except OSError as problem:
+            raise _Unlaunched(problem.strerror or str(problem)) from None
+
+    def _find_keeper(self, ends: Ends) -> Holder:
+        keeper = self._ask_launcher(self.launcher, ends) if self.launcher is not None else None
         if keeper is not None:
             self.taken = keeper.fresh
             self.take_until = None if keeper.fresh else time.monotonic() + PATIENCE
@@ -231,8 +244,8 @@ class _Run:
             self.wires.drop(self.stop.fileno())
         self.end(Reason.cancelled)
 
-    def _on_control(self, keeper: Keeper) -> None:
-        data = read(keeper.control)
+    def _on_control(self, keeper: Holder) -> None:
+        data = keeper.hear()
         if data is None:
             return
         if not data:
@@ -298,6 +311,7 @@ class _Run:
             return
         if not self.over:
             self._abandon("the supervision of the run failed")
+        self.written = self.keeper.written()
         if self.launcher is not None:
             self.launcher.part(self.keeper, well=self.status is not None and self.cause is None)
         else:
@@ -308,7 +322,7 @@ class _Run:
         used = Used(self.ended - self.began, self.cpu_time, self.peak_memory)
         ended = self.status is not None
         if self.cause is None and (not ended or self.failure is not None):
-            return ProcessOutcome(Reason.launch_failed, used=used, detail=self.failure)
+            return ProcessOutcome(Reason.launch_failed, used=used, detail=self.failure, written=self.written)
         reason, exit_code, number = self._verdict()
         detail = self.failure or self.channel.fault
         if reason is Reason.launch_failed and self.failure is None:
@@ -323,6 +337,7 @@ class _Run:
             applied=self.walls or (),
             seen=self.seen,
             detail=detail,
+            written=self.written,
         )
 
     def _verdict(self) -> tuple[Reason, int | None, int | None]:

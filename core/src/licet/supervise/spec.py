@@ -13,7 +13,10 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from licet.supervise.jail.spec import Jail, Written
 
 INTERPRETER: str = getattr(sys, "_base_executable", sys.executable) if os.name == "nt" else sys.executable
 """This interpreter. On Windows, the one of a virtual environment only starts another as its child."""
@@ -60,7 +63,8 @@ class Spec:
     `cpu_time` (rounded up to whole seconds) and `memory` (address space) bound each process of the run, not
     their sum. `confine_signals` demands the kernel's wall round the run, see `licet.supervise.kernel`; a
     run that can't have it is not started. `interpreter` also runs the keeper, whatever is run. One keeper may
-    supervise two runs, one after the other, only if their `sharing` is equal.
+    supervise two runs, one after the other, only if their `sharing` is equal. In a `jail` (Linux), the run is the
+    launcher's of `licet.supervise.jail`; without `warm`, nothing that was started for another run serves it.
     """
 
     work: Snippet | Program
@@ -73,6 +77,8 @@ class Spec:
     confine_signals: bool = False
     interpreter: str = INTERPRETER
     sharing: str = ""
+    jail: Jail | None = None
+    warm: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,8 @@ class ProcessOutcome:
     `exit_code` or `signal` is set for `exited`. `swept` says that the keeper saw every descendant dead;
     where it is False, something may have outlived the run. `applied` tells the walls that were put up, `seen`
     what the system showed of the process before its code began, by control, `dropped` the limits that were
-    stated and that this host took without keeping them.
+    stated and that this host took without keeping them. `written` is where code in a jail could write; whoever
+    takes the outcome closes its descriptors.
     """
 
     reason: Reason
@@ -122,3 +129,4 @@ class ProcessOutcome:
     seen: Mapping[str, str] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
     detail: str | None = None
+    written: tuple[Written, ...] = ()

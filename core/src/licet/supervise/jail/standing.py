@@ -1,0 +1,124 @@
+"""What this host lets a jail be made of, for this user; and why each thing is missing.
+
+Rules this module keeps:
+
+- it is tried by a process that makes the namespaces and ends: a setting that says they can be made proves
+  nothing where a security module objects;
+- what is missing is told with what an administrator could change.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from licet.supervise.kernel import landlock_version
+from licet.supervise.walls import seccomp
+from licet.supervise.walls.calls import MACHINES
+from licet.supervise.walls.image import Image
+from licet.supervise.walls.memory import Unrunnable, executable, path_of
+from licet.supervise.walls.standing import Wall, look
+
+_APART = 0x20000 | 0x20000000 | 0x40000000 | 0x8000000 | 0x4000000 | 0x2000000
+_USERS = 0x10000000
+OLDEST = (5, 12)
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a jail stands on: who makes it, whether `users` can be mapped, the Landlock ABI, the filter.
+
+    `refusal` says why no jail can be made at all, `missing` why it lacks something.
+    """
+
+    root: bool = False
+    users: bool = False
+    landlock: int = 0
+    filters: bool = False
+    refusal: str | None = None
+    missing: tuple[str, ...] = field(default=())
+
+    def filter(self, programs: bool, network: bool) -> tuple[int, bytes] | None:
+        """The filter of system calls; None where the kernel has none."""
+        return None
+
+    def walls(self, *, filtered: bool) -> tuple[str, ...]:
+        """What stands round a run, for its record."""
+        walls = ["namespaces", "own root", "no capabilities", "no new privileges"]
+        if self.landlock:
+            walls.append(f"Landlock {self.landlock}")
+        if filtered:
+            walls.append("system calls listed")
+        return tuple(walls)
+
+
+@cache
+def ground() -> Ground:
+    """Look what can stand here."""
+    refusal = _refusal()
+    if refusal is not None:
+        return Ground(refusal=refusal)
+    root, users = os.geteuid() == 0, _can(_USERS | _APART)
+    if not users and not (root and _can(_APART)):
+        return Ground(refusal=_why_no_namespaces(root))
+    version, standing = landlock_version(), look()
+    missing = [] if users else [_why_no_namespaces(root=False)]
+    missing += standing.missing.values()
+    return Ground(
+        root, users, version if version >= 3 else 0, Wall.calls in standing.standing, None, tuple(missing)
+    )
+
+
+def _refusal() -> str | None:
+    if sys.platform != "linux":
+        return "jails are made of what Linux has"
+    if os.uname().machine not in MACHINES:
+        return f"no jail is known for this machine, `{os.uname().machine}`"
+    release = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2])
+    if release < OLDEST:
+        return f"this kernel is {os.uname().release}, and a jail needs Linux {OLDEST[0]}.{OLDEST[1]}"
+    return None
+
+
+def _can(flags: int) -> bool:
+    """Whether a process may make these namespaces; it ends at once."""
+    image = Image(os.uname().machine)
+    image.call("unshare", flags)
+    image.call("exit_group", 0)
+    try:
+        descriptor = executable(image.content())
+    except Unrunnable:
+        return False
+    try:
+        command = [path_of(descriptor)]
+        return subprocess.run(command, pass_fds=(descriptor,), stdin=subprocess.DEVNULL).returncode == 0
+    finally:
+        os.close(descriptor)
+
+
+def _why_no_namespaces(root: bool) -> str:
+    most, apparmor = (
+        _setting("user/max_user_namespaces"),
+        _setting("kernel/apparmor_restrict_unprivileged_userns"),
+    )
+    clone = _setting("kernel/unprivileged_userns_clone")
+    if most == "0":
+        return "user namespaces are switched off (`user.max_user_namespaces` is 0)"
+    if apparmor == "1" and not root:
+        return "AppArmor keeps ordinary users from user namespaces (`kernel.apparmor_restrict_unprivileged_userns`)"
+    if clone == "0" and not root:
+        return "ordinary users may make no user namespaces (`kernel.unprivileged_userns_clone` is 0)"
+    return (
+        "this process may make no namespaces: a container's profile, or a security module, keeps it from that"
+    )
+
+
+def _setting(name: str) -> str | None:
+    try:
+        return Path("/proc/sys", name).read_text().strip()
+    except OSError:
+        return None
