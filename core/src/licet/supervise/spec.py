@@ -61,10 +61,12 @@ class Spec:
 
     `workdir` is an absolute path without a symbolic link on it, or nothing is started.
     `cpu_time` (rounded up to whole seconds) and `memory` (address space) bound each process of the run, not
-    their sum. `confine_signals` demands the kernel's wall round the run, see `licet.supervise.kernel`; a
-    run that can't have it is not started. `interpreter` also runs the keeper, whatever is run. One keeper may
-    supervise two runs, one after the other, only if their `sharing` is equal. In a `jail` (Linux), the run is the
-    launcher's of `licet.supervise.jail`; without `warm`, nothing that was started for another run serves it.
+    their sum, but for a run in a jail on a host with control groups; `processes` bounds how many there are at
+    once, in a jail alone. `confine_signals` demands the kernel's wall round the run, see
+    `licet.supervise.kernel`; a run that can't have it is not started. `interpreter` also runs the keeper,
+    whatever is run. One keeper may supervise two runs, one after the other, only if their `sharing` is equal.
+    In a `jail` (Linux), the run is the launcher's of `licet.supervise.jail`; without `warm`, nothing that was
+    started for another run serves it.
     """
 
     work: Snippet | Program
@@ -74,6 +76,7 @@ class Spec:
     wall_time: float | None = None
     cpu_time: float | None = None
     memory: int | None = None
+    processes: int | None = None
     confine_signals: bool = False
     interpreter: str = INTERPRETER
     sharing: str = ""
@@ -115,8 +118,8 @@ class ProcessOutcome:
     `exit_code` or `signal` is set for `exited`. `swept` says that the keeper saw every descendant dead;
     where it is False, something may have outlived the run. `applied` tells the walls that were put up, `seen`
     what the system showed of the process before its code began, by control, `dropped` the limits that were
-    stated and that this host took without keeping them. `written` is where code in a jail could write; whoever
-    takes the outcome closes its descriptors.
+    stated and that this host took without keeping them. `written` is where code in a jail could write;
+    whoever takes the outcome closes its descriptors.
     """
 
     reason: Reason

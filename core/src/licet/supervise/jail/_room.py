@@ -23,6 +23,7 @@ DIES_WITH_PARENT, DUMPABLE, KEEP, NO_NEW_PRIVILEGES, DROP_BOUND = 1, 4, 8, 38, 2
 CAPABILITIES, LAST_CAPABILITY = 0x20080522, 63
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 PATH_ONLY = 0x280000
+ENVIRONMENT = 47  # where it begins, counted from the state of a process
 STORAGE, LOWER = b"/dev/.storage", b"/dev/.lower"
 SHARED = (b"/tmp", b"/dev/shm")
 REAPED_EACH = 100  # milliseconds
@@ -83,16 +84,16 @@ def _furnish(launcher: dict[str, Any], system: dict[str, Any]) -> list[int]:
     """Give the room its own storage, processes and name; return descriptors of what can be written."""
     system["call"]("have a name", "sethostname", b"licet", 5)
     system["mount"](b"tmpfs", STORAGE, NOTHING_ODD, launcher["storage"])
-    found = [
-        system["tree"](path) if kind == "keep" else posix.open(path, PATH_ONLY)
-        for kind, path, _ in launcher["covers"]
-    ]
+    covers = [(_found(system, kind, path), kind, path, counts) for kind, path, counts in launcher["covers"]]
     written, lowers = [], 0
-    for number, (kind, path, counts) in enumerate(launcher["covers"]):
+    for number, (there, kind, path, counts) in enumerate(covers):
         place = STORAGE + b"/%d" % number
-        _ensure(path, folder=posix.stat(found[number]).st_mode & 0o170000 == 0o040000)
+        _ensure(path, folder=posix.stat(there).st_mode & 0o170000 == 0o040000)
         if kind == "keep":
-            system["attach"](found[number], path)
+            system["attach"](there, path)
+            continue
+        if kind == "folder":
+            posix.close(there)
             continue
         _own_folder(launcher, place, 0o1777 if path in SHARED else 0o755)
         if kind == "overlay":
@@ -101,16 +102,22 @@ def _furnish(launcher: dict[str, Any], system: dict[str, Any]) -> list[int]:
         elif kind == "bare":
             system["bind"](place, path)
         else:
-            _copy(launcher, found[number], place, path, system, full=kind == "file")
+            _copy(launcher, there, place, path, system, full=kind == "file")
         if counts:
             upper = place + b"/upper" if kind == "overlay" else place
             written.append(posix.open(upper, posix.O_RDONLY | posix.O_DIRECTORY | 0x80000))
-        posix.close(found[number])
+        posix.close(there)
     system["mount"](b"proc", b"/proc", NOTHING_ODD, b"subset=pid")
     system["unmount"](STORAGE)
     if lowers:
         system["mount"](b"tmpfs", LOWER, NOTHING_ODD | 1, b"size=4k,mode=0")
     return written
+
+
+def _found(system: dict[str, Any], kind: str, path: bytes) -> int:
+    """What stands at `path` before anything covers it: what is to be shown again, or to be looked at."""
+    fd: int = system["tree"](path) if kind == "keep" else posix.open(path, PATH_ONLY)
+    return fd
 
 
 def _own_folder(launcher: dict[str, Any], path: bytes, mode: int) -> None:
@@ -193,6 +200,7 @@ def _begin(launcher: dict[str, Any], order: dict[str, Any], ends: list[int], con
     posix.umask(0o022)
     for kind, bounds in order["limits"].items():
         resource.setrlimit(kind, bounds)
+    _feel_at_home(order["environment"], call)
     _confine(launcher, call)
     words = launcher["filter"]
     listener = None
@@ -206,9 +214,25 @@ def _begin(launcher: dict[str, Any], order: dict[str, Any], ends: list[int], con
     control.close()
     for fd in launcher["host"]:
         posix.close(fd)
-    posix.environ.clear()
     channel: int = ends[4]
     return channel
+
+
+def _feel_at_home(variables: dict[bytes, bytes], call: Any) -> None:
+    """Have exactly the variables of the run, and show them where the system shows those of a process."""
+    import os
+
+    for name in tuple(os.environb):
+        del os.environb[name]
+    for name, value in variables.items():
+        os.environb[name] = value
+    posix.environ.clear()
+    posix.environ.update(variables)
+    with open("/proc/self/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    start, end = int(fields[ENVIRONMENT]), int(fields[ENVIRONMENT + 1])
+    shown = b"".join(b"%s=%s\0" % pair for pair in variables.items())[: end - start]
+    call("show its variables", "memcpy", start, shown + bytes(end - start - len(shown)), end - start)
 
 
 def _confine(launcher: dict[str, Any], call: Any) -> None:

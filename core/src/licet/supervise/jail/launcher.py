@@ -32,6 +32,9 @@ from licet.supervise.spec import Spec
 MOST = 8
 """How many launchers there are at once; the one that was used least lately makes room."""
 
+ROOM = {"_": " " * 8190}
+"""What a launcher is started with: room in which each run shows its own variables."""
+
 PATIENCE = 10.0
 """How many seconds a launcher has to be ready."""
 
@@ -39,11 +42,10 @@ PATIENCE = 10.0
 class JailLauncher:
     """Has runs begin in a jail; give it to `run`, from any thread.
 
-    Without `warm`, each run has a launcher that is started for it and serves no other.
+    Without `Spec.warm`, a run has a launcher that is started for it and serves no other.
     """
 
-    def __init__(self, *, warm: bool = True) -> None:
-        self._warm = warm
+    def __init__(self) -> None:
         self._begin()
 
     def _begin(self) -> None:
@@ -62,7 +64,7 @@ class JailLauncher:
             raise OSError(22, "no jail is asked for")
         if self._owner != os.getpid():
             self._begin()  # a fork of the process that has them: they are not ours
-        warm = self._warm and spec.warm
+        warm = spec.warm
         key = (spec.jail, spec.jail.standing(), spec.interpreter, spec.sharing, repr(inheritance()))
         while (process := self._take(key) if warm else None) is not None:
             if (room := process.room(ends, spec)) is not None:
@@ -152,7 +154,7 @@ class _Process:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env={},
+                env=ROOM,
                 cwd="/",
                 close_fds=True,
                 pass_fds=passed,
@@ -172,7 +174,7 @@ class _Process:
         room = Room(self.how, spec, self)
         try:
             fds = [room.theirs, *ends[:4], *room.groups()]
-            socket.send_fds(self._control, [order(room.limits())], fds)
+            socket.send_fds(self._control, [order(room.limits(), spec.environment)], fds)
         except OSError:
             room.forget()
             return None

@@ -28,7 +28,8 @@ _NOT_WHOLE = frozenset({"dev", "proc", "sys"})
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """One thing that each run mounts: a `kind` of writable place, or what was there before (`keep`).
+    """One thing that each run mounts: a `kind` of writable place, what was there before (`keep`),
+    or a `folder` to be in.
 
     `counts` is False for what is dropped at the end.
     """
@@ -70,6 +71,8 @@ def layout(jail: Jail) -> Layout:
     made += [("folder", jail.workdir, "")]
     made += [("text" if place.kind in _FILES else "folder", place.path, "") for place in places.values()]
     covers = [*places.values(), *(Cover("keep", path) for path in kept)]
+    if _covered(jail.workdir, places) and jail.workdir not in places:
+        covers.append(Cover("folder", jail.workdir))
     return Layout(
         tuple((source, target) for target, source in sorted(shown.items(), key=lambda item: _depth(item[0]))),
         tuple(sorted(made, key=lambda item: _depth(item[1]))),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import marshal
 import os
 import struct
+from collections.abc import Mapping
 from typing import Any
 
 from licet.supervise import bootstrap
@@ -70,9 +71,10 @@ def launcher_message(jail: Jail, how: Layout, ground: Ground, interpreter: str, 
     return bootstrap.pack(_MODULES, interpreter, settings)
 
 
-def order(limits: dict[int, tuple[int, int]]) -> bytes:
+def order(limits: Mapping[int, tuple[int, int]], environment: Mapping[str, str]) -> bytes:
     """Return what a launcher has to know of one run."""
-    return marshal.dumps({"limits": limits})
+    variables = {os.fsencode(name): os.fsencode(value) for name, value in environment.items()}
+    return marshal.dumps({"limits": dict(limits), "environment": variables})
 
 
 def _storage(size: int | None) -> bytes:

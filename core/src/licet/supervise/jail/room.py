@@ -53,9 +53,15 @@ class Room:
 
     def limits(self) -> dict[int, tuple[int, int]]:
         """The limits of each process."""
+        import resource
+
         from licet.supervise import bootstrap
 
-        return bootstrap.limits(self._spec)
+        found = bootstrap.limits(self._spec)
+        if self._spec.processes is not None:
+            most = self._spec.processes + 1  # the first process of the room is ours
+            found[resource.RLIMIT_NPROC] = (most, most)
+        return found
 
     def begin(self) -> None:
         """Let go of what the room has now."""
