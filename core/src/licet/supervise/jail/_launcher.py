@@ -25,6 +25,8 @@ NEW_APART = 0x40000000 | 0x8000000 | 0x4000000  # network, shared memory, names
 CHILD_ENDED = 17
 DUMPABLE, NO_NEW_PRIVILEGES = 4, 38
 SCOPES = 3
+CAPABILITIES = 0x20080522
+NEEDED = (0, 1, 3, 6, 7, 8, 21)  # owners, users, groups, the bound of capabilities, mounts and namespaces
 MOST_ENDS = 16
 LONGEST_IDLE = 30  # seconds
 MOST_ORDER = 1 << 16
@@ -87,6 +89,10 @@ def _withdraw(settings: dict[str, Any], modules: dict[str, dict[str, Any]]) -> N
         posix.setresgid(*[settings["outside"]] * 3)
         posix.setresuid(*[settings["outside"]] * 3)
         call("see itself", "prctl", DUMPABLE, 1, 0, 0, 0)
+    if not settings["users"]:
+        header = CAPABILITIES.to_bytes(4, "little") + bytes(4)
+        kept = sum(1 << capability for capability in NEEDED).to_bytes(4, "little")
+        call("give up capabilities", "capset", header, kept + kept + bytes(16))
     call("renounce new privileges", "prctl", NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     settings["me"] = posix.getuid(), posix.getgid()
     if settings["scopes"] is not None:

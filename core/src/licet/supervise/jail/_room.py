@@ -130,8 +130,8 @@ def _own_folder(launcher: dict[str, Any], path: bytes, mode: int) -> None:
 def _overlay(launcher: dict[str, Any], system: dict[str, Any], lower: int, place: bytes, path: bytes) -> None:
     for name in (b"/upper", b"/work"):
         _own_folder(launcher, place + name, 0o755)
-    options = b"lowerdir=%s/%d,upperdir=%s/upper,workdir=%s/work" % (LOWER, lower, place, place)
-    system["mount"](b"overlay", path, 2 | 4, options + (b",userxattr" if launcher["users"] else b""))
+    options = b"lowerdir=%s/%d,upperdir=%s/upper,workdir=%s/work,userxattr" % (LOWER, lower, place, place)
+    system["mount"](b"overlay", path, 2 | 4, options)
 
 
 def _copy(

@@ -21,9 +21,6 @@ from licet.supervise.walls.calls import number
 NOBODY = 65534
 """The user that code sees itself as."""
 
-OUTSIDE = 0x70000000
-"""From here on, users of the host that no account has."""
-
 AHEAD = (
     *("abc", "collections", "contextlib", "copy", "dataclasses", "datetime", "enum", "functools", "inspect"),
     *("io", "itertools", "json", "math", "operator", "os", "random", "re", "string", "textwrap", "types"),
@@ -48,8 +45,8 @@ def launcher_message(jail: Jail, how: Layout, ground: Ground, interpreter: str, 
     settings: dict[str, Any] = {
         "root": ground.root,
         "users": ground.users,
-        "user": NOBODY if ground.users else OUTSIDE + os.getpid() % OUTSIDE,
-        "outside": OUTSIDE + os.getpid() % OUTSIDE,
+        "user": NOBODY if ground.users else ground.outside,
+        "outside": ground.outside,
         "clone": number("clone", machine),
         "seccomp": number("seccomp", machine),
         "pivot_root": number("pivot_root", machine),

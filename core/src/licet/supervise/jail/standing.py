@@ -21,22 +21,26 @@ from licet.supervise.walls import seccomp
 from licet.supervise.walls.calls import MACHINES
 from licet.supervise.walls.image import Image
 from licet.supervise.walls.memory import Unrunnable, executable, path_of
-from licet.supervise.walls.standing import Wall, look
+from licet.supervise.walls.standing import FILES_SINCE, Wall, look
 
 _APART = 0x20000 | 0x20000000 | 0x40000000 | 0x8000000 | 0x4000000 | 0x2000000
 _USERS = 0x10000000
 OLDEST = (5, 12)
+OUTSIDE = 0x70000000 - (1 << 22)
+"""From here on, as many users of the host that no account has as there can be processes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
     """What a jail stands on: who makes it, whether `users` can be mapped, the Landlock ABI, the filter.
 
+    `root` makes it with privileges and gives them up; its runs are the user `outside`, whom no account has.
     `refusal` says why no jail can be made at all, `missing` why it lacks something.
     """
 
     root: bool = False
     users: bool = False
+    outside: int = 0
     landlock: int = 0
     filters: bool = False
     refusal: str | None = None
@@ -62,15 +66,33 @@ def ground() -> Ground:
     refusal = _refusal()
     if refusal is not None:
         return Ground(refusal=refusal)
-    root, users = os.geteuid() == 0, _can(_USERS | _APART)
-    if not users and not (root and _can(_APART)):
-        return Ground(refusal=_why_no_namespaces(root))
+    outside = _spare_user() if os.geteuid() == 0 else None
+    root, users = outside is not None, _can(_USERS | _APART)
+    if not (users or (root and _can(_APART))):
+        return Ground(refusal=_why_no_namespaces(os.geteuid() == 0))
     version, standing = landlock_version(), look()
     missing = [] if users else [_why_no_namespaces(root=False)]
     missing += standing.missing.values()
     return Ground(
-        root, users, version if version >= 3 else 0, Wall.calls in standing.standing, None, tuple(missing)
+        root=root,
+        users=users,
+        outside=outside or 0,
+        landlock=version if version >= FILES_SINCE else 0,
+        filters=Wall.calls in standing.standing,
+        missing=tuple(missing),
     )
+
+
+def _spare_user() -> int | None:
+    """The highest user that is no account's, or the highest that there is here; None if root is alone."""
+    highest = []
+    for name in ("uid_map", "gid_map"):
+        lines = [line.split() for line in Path("/proc/self", name).read_text().splitlines()]
+        ends = [int(first) + int(count) - 1 for first, _, count in lines]
+        if max(ends, default=0) < 1:
+            return None
+        highest.append(max(ends))
+    return min(*highest, OUTSIDE + os.getpid())
 
 
 def _refusal() -> str | None:
