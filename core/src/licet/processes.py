@@ -15,9 +15,7 @@ from licet.backend import GuestError, Outcome, Termination, Usage
 from licet.writes.staged import Staged
 
 
-def outcome(
-    spec: supervise.Spec, ended: supervise.ProcessOutcome, staged: Staged | None = None
-) -> Outcome:
+def outcome(spec: supervise.Spec, ended: supervise.ProcessOutcome, staged: Staged | None = None) -> Outcome:
     """What `ended` means for the run that `spec` asked for, with what it wrote."""
     succeeded = ended.exit_code == 0
     report = ended.report

@@ -17,6 +17,7 @@ from licet.backend import Descriptor, Host, Language, Outcome, Sandbox
 from licet.contract import SandboxEnforcementContract
 from licet.errors import BackendError, LaunchFailed
 from licet.plan import ExecutionPlan
+from licet.request import Action
 from licet.supervise.jail import Ground, JailLauncher, ground
 
 from licet_restricted_linux import claims, jails
@@ -43,7 +44,9 @@ class RestrictedLinux:
         return Descriptor(
             name=NAME,
             version=version("licet-restricted-linux"),
-            sandbox_enforcement_contract=SandboxEnforcementContract() if unavailable else claims.contract(here),
+            sandbox_enforcement_contract=SandboxEnforcementContract()
+            if unavailable
+            else claims.contract(here),
             language=Language("CPython"),
             opens=_openable(here),
             cost=WARM_START,
@@ -88,5 +91,5 @@ class _Jailed:
         self._closed = True
 
 
-def _openable(here: Ground) -> frozenset[str]:
+def _openable(here: Ground) -> frozenset[Action]:
     return frozenset({"read", "write", "shell"})

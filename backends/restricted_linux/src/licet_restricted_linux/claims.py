@@ -10,10 +10,10 @@ Rules this module keeps:
 from __future__ import annotations
 
 from licet.contract import Boundary, Enforcement, Level, SandboxEnforcementContract
+from licet.supervise.cgroups import Resource, look
 from licet.supervise.jail import Ground
 
 _NAMESPACES = "a process namespace, ended with its first process"
-_NO_DELEGATION = "no control group for this user"
 
 
 def contract(here: Ground) -> SandboxEnforcementContract:
@@ -32,9 +32,13 @@ def contract(here: Ground) -> SandboxEnforcementContract:
             "the run begins in the directory, in a root of its own", "the code may change its directory"
         ),
         process_tree_cleanup=_kernel(_NAMESPACES),
-        process_count_limit=_kernel("a limit of processes in a user namespace of its own", "threads count as well"),
-        cpu_time_limit=_kernel("a control group", level=Level.partial),
-        memory_limit=_kernel("a control group", level=Level.partial),
+        process_count_limit=_processes(here),
+        cpu_time_limit=_of_tree(
+            Resource.cpu, "the supervisor reads every 20 ms", "RLIMIT_CPU, rounded up to whole seconds"
+        ),
+        memory_limit=_of_tree(
+            Resource.memory, "the kernel bounds", "RLIMIT_AS, of addresses and not of pages"
+        ),
         filesystem_read_deny=_kernel("a root that shows what is opened alone, and Landlock"),
         filesystem_write_deny=_kernel(
             "a root that is read-only, and Landlock; what is written goes to a layer that licet commits"
@@ -59,7 +63,28 @@ def contract(here: Ground) -> SandboxEnforcementContract:
     )
 
 
-def _kernel(mechanism: str, *gaps: str, level: Level = Level.enforced, boundary: Boundary = "kernel") -> Enforcement:
+def _processes(here: Ground) -> Enforcement:
+    """A limit of tasks: of a control group, or of a user whom nobody else is."""
+    threads = "threads count as well"
+    if Resource.pids in look().places:
+        return _kernel("a control group of the run", threads)
+    if here.users:
+        return _kernel("RLIMIT_NPROC, in a user namespace of the run", threads)
+    return _kernel("RLIMIT_NPROC", threads, "runs of one launcher have it together", level=Level.partial)
+
+
+def _of_tree(resource: Resource, who: str, of_each: str) -> Enforcement:
+    """A limit of all processes of a run together, where there is a control group for it."""
+    missing = look().missing.get(resource)
+    if missing is None:
+        return _kernel(f"a control group of the run, which {who}")
+    each = "each process of the run has the whole limit for itself"
+    return _kernel(of_each, each, f"no control group: {missing.reason}", level=Level.partial)
+
+
+def _kernel(
+    mechanism: str, *gaps: str, level: Level = Level.enforced, boundary: Boundary = "kernel"
+) -> Enforcement:
     return Enforcement(level, boundary, mechanism, gaps)
 
 

@@ -132,6 +132,7 @@ def guest_message(spec: Spec) -> bytes:
         "no_memory": NO_MEMORY,
         "frame_limit": FRAME_LIMIT,
         "budget": BUDGET,
+        "leaves": spec.jail is not None,
     }
     return pack(_GUEST, spec.interpreter, settings)
 

@@ -9,17 +9,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from licet.supervise.jail.spec import Written
     from licet.supervise.keeper import Ends
-    from licet.supervise.spec import Spec
+    from licet.supervise.spec import Reason, Spec, Used
 
 
 class Holder(Protocol):
-    """Holds one run. `pid` is the parent of its main process, `control` the socket; `fresh` if it is new."""
+    """Holds one run. `pid` is the parent of its main process, `control` the socket; `fresh` if it is new.
+
+    `look_each` is after how many seconds it has to be asked again what the run has used up; None if nothing
+    is counted while it goes on.
+    """
 
     pid: int
     control: int
     fresh: bool
+    look_each: float | None
 
     def message(self, spec: Spec) -> bytes:
         """What it has to be sent before the run begins."""
@@ -27,6 +34,22 @@ class Holder(Protocol):
 
     def hear(self) -> bytes | None:
         """What it says: b"" once it is gone, None if there is nothing now."""
+        ...
+
+    def settled(self) -> None:
+        """Wait until the code may begin: a few milliseconds at most."""
+        ...
+
+    def used_up(self) -> Reason | None:
+        """The limit that the run has passed so far, if it is one that ends nobody by itself."""
+        ...
+
+    def reached(self) -> Container[Reason]:
+        """The limits that were in the way of something, by counters of the kernel; asked once it is over."""
+        ...
+
+    def used(self, told: Used) -> Used:
+        """What the run has used, where more is known than it was `told`."""
         ...
 
     def written(self) -> tuple[Written, ...]:

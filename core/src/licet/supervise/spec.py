@@ -31,6 +31,8 @@ class Reason(StrEnum):
     output_limit = "output_limit"
     cpu_limit = "cpu_limit"
     memory_limit = "memory_limit"
+    process_limit = "process_limit"
+    file_limit = "file_limit"
     launch_failed = "launch_failed"
     backend_lost = "backend_lost"
 
@@ -104,11 +106,13 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What a run used, all of its processes together; `peak_memory` is that of the largest one."""
+    """What a run used, all of its processes together; `peak_memory` is that of the largest one, if nothing
+    counts them together. `bytes_written` is what lies on storage of its own in the end."""
 
     wall_time: float = 0.0
     cpu_time: float | None = None
     peak_memory: int | None = None
+    bytes_written: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

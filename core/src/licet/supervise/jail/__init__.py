@@ -1,4 +1,4 @@
-"""Jails: runs in namespaces of their own, with a root that shows them what is opened and nothing else (Linux).
+"""Jails: runs in namespaces of their own, with a root that shows what is opened, no more (Linux).
 
 - `spec`: what a jail shows; `interpreter`: what an interpreter is made of; `layout`: what is mounted where;
 - `standing`: what this host lets a jail be made of;

@@ -76,11 +76,11 @@ def _withdraw(settings: dict[str, Any], modules: dict[str, dict[str, Any]]) -> N
     if settings["root"]:
         call("leave the host's namespaces", "unshare", NEW_MOUNTS | NEW_APART)
         if settings["users"]:
-            maps = _owner_map(system, settings["outside"])
+            maps = _owner_map(modules, settings["outside"])
     else:
         me = posix.getuid(), posix.getgid()
         call("leave the host's namespaces", "unshare", NEW_USERS | NEW_MOUNTS | NEW_APART)
-        modules["room"]["_map_users"](system, user, me)
+        modules["room"]["_map_users"](user, me)
     modules["root"]["build"](settings, system, maps)
     if maps is not None:
         posix.close(maps)
@@ -101,13 +101,13 @@ def _withdraw(settings: dict[str, Any], modules: dict[str, dict[str, Any]]) -> N
         signal.signal(number, signal.SIG_IGN)
 
 
-def _owner_map(system: dict[str, Any], outside: int) -> int:
+def _owner_map(modules: dict[str, dict[str, Any]], outside: int) -> int:
     """A map by which what belongs to root is shown as the code's own."""
     reader, writer = posix.pipe()
     child = posix.fork()
     if child == 0:
         try:
-            system["call"]("map owners", "unshare", NEW_USERS)
+            modules["system"]["call"]("map owners", "unshare", NEW_USERS)
             posix.write(writer, b"x")
             posix.read(reader, 1)  # until it is killed
         finally:
@@ -116,7 +116,7 @@ def _owner_map(system: dict[str, Any], outside: int) -> int:
     try:
         posix.read(reader, 1)
         for kind in ("uid_map", "gid_map"):
-            system["write"](f"/proc/{child}/{kind}", b"0 %d 1" % outside)
+            modules["room"]["_write"](f"/proc/{child}/{kind}", b"0 %d 1" % outside)
         return posix.open(f"/proc/{child}/ns/user", posix.O_RDONLY | 0x80000)
     finally:
         posix.close(reader)
@@ -168,7 +168,7 @@ def _bury() -> bool:
 
 
 def _refuse(control: int, problem: OSError) -> None:
-    try:
+    try:  # noqa: SIM105
         posix.write(control, b"failed " + str(problem.strerror).encode("utf-8", "replace") + b"\n")
     except OSError:
         pass  # nobody is there to hear it

@@ -42,7 +42,7 @@ def enter(
         call("be killed with its launcher", "prctl", DIES_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
         control.send(b"taken\n")
         if launcher["users"]:
-            _map_users(system, launcher["user"], launcher["me"])
+            _map_users(launcher["user"], launcher["me"])
         for group in ends[5:]:
             posix.write(group, b"0")
             posix.close(group)
@@ -50,11 +50,10 @@ def enter(
         written = _furnish(launcher, system)
         _become_nobody(launcher, call)
         call("be killed with its launcher", "prctl", DIES_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
-        if written:
-            _send(control, b"written %d\n" % len(written), written)
+        _send(control, b"furnished %d\n" % len(written), written)
         guest = posix.fork()
         if guest == 0:
-            return _begin(launcher, order, ends, control, call)
+            return _begin(launcher, order, ends, control, system)
         call("be untouchable", "prctl", DUMPABLE, 0, 0, 0, 0)
         _let_go(ends)
         used = modules["used"]["Used"](guest)
@@ -73,19 +72,19 @@ def _send(control: Any, line: bytes, fds: list[int]) -> None:
         posix.close(fd)
 
 
-def _map_users(system: dict[str, Any], user: int, mine: tuple[int, int]) -> None:
+def _map_users(user: int, mine: tuple[int, int]) -> None:
     """Be one user, who is nobody inside, and no other."""
-    system["write"]("/proc/self/setgroups", b"deny")
-    system["write"]("/proc/self/uid_map", b"%d %d 1" % (user, mine[0]))
-    system["write"]("/proc/self/gid_map", b"%d %d 1" % (user, mine[1]))
+    _write("/proc/self/setgroups", b"deny")
+    _write("/proc/self/uid_map", b"%d %d 1" % (user, mine[0]))
+    _write("/proc/self/gid_map", b"%d %d 1" % (user, mine[1]))
 
 
 def _furnish(launcher: dict[str, Any], system: dict[str, Any]) -> list[int]:
-    """Give the room its own storage, processes and name; return descriptors of what can be written."""
+    """Give the room its own storage, processes and name; return descriptors of it, and of what counts."""
     system["call"]("have a name", "sethostname", b"licet", 5)
     system["mount"](b"tmpfs", STORAGE, NOTHING_ODD, launcher["storage"])
     covers = [(_found(system, kind, path), kind, path, counts) for kind, path, counts in launcher["covers"]]
-    written, lowers = [], 0
+    written, lowers = [posix.open(STORAGE, posix.O_RDONLY | posix.O_DIRECTORY | 0x80000)], 0
     for number, (there, kind, path, counts) in enumerate(covers):
         place = STORAGE + b"/%d" % number
         _ensure(path, folder=posix.stat(there).st_mode & 0o170000 == 0o040000)
@@ -155,12 +154,12 @@ def _ensure(path: bytes, *, folder: bool) -> None:
     """Make sure that there is something to mount at, where another mount has covered what was there."""
     steps = path.split(b"/")[1:]
     for count in range(1, len(steps) + (1 if folder else 0)):
-        try:
+        try:  # noqa: SIM105
             posix.mkdir(b"/" + b"/".join(steps[:count]), 0o755)
         except OSError:
             pass  # it is there, or mounting will tell
     if not folder:
-        try:
+        try:  # noqa: SIM105
             posix.close(posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | 0x80000, 0o644))
         except OSError:
             pass
@@ -182,10 +181,13 @@ def _become_nobody(launcher: dict[str, Any], call: Any) -> None:
     call("give up its capabilities", "capset", header, bytes(24))
 
 
-def _begin(launcher: dict[str, Any], order: dict[str, Any], ends: list[int], control: Any, call: Any) -> int:
+def _begin(
+    launcher: dict[str, Any], order: dict[str, Any], ends: list[int], control: Any, system: dict[str, Any]
+) -> int:
     """Be the guest: go behind the walls, and read the code."""
     import resource
 
+    call = system["call"]
     posix.setsid()
     for number in (signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
@@ -196,6 +198,10 @@ def _begin(launcher: dict[str, Any], order: dict[str, Any], ends: list[int], con
     for number, fd in enumerate(ends[1:4]):
         posix.dup2(fd, number)
         posix.close(fd)
+    try:  # noqa: SIM105 - contextlib is not there
+        _write("/proc/self/oom_score_adj", b"1000")
+    except OSError:
+        pass  # where it can't be the first victim, all of its room may be
     posix.chdir(launcher["workdir"])
     posix.umask(0o022)
     for kind, bounds in order["limits"].items():
@@ -205,7 +211,7 @@ def _begin(launcher: dict[str, Any], order: dict[str, Any], ends: list[int], con
     words = launcher["filter"]
     listener = None
     if words is not None:
-        listener = _filter(launcher, words, call)
+        listener = _filter(launcher, words, system)
     walls = b"ready " + ", ".join(launcher["walls"]).encode() + b"\n"
     if listener is None:
         control.send(walls)
@@ -218,6 +224,14 @@ def _begin(launcher: dict[str, Any], order: dict[str, Any], ends: list[int], con
     return channel
 
 
+def _write(path: str, text: bytes) -> None:
+    fd = posix.open(path, posix.O_WRONLY)
+    try:
+        posix.write(fd, text)
+    finally:
+        posix.close(fd)
+
+
 def _feel_at_home(variables: dict[bytes, bytes], call: Any) -> None:
     """Have exactly the variables of the run, and show them where the system shows those of a process."""
     import os
@@ -228,7 +242,7 @@ def _feel_at_home(variables: dict[bytes, bytes], call: Any) -> None:
         os.environb[name] = value
     posix.environ.clear()
     posix.environ.update(variables)
-    with open("/proc/self/stat", "rb") as file:
+    with open("/proc/self/stat", "rb") as file:  # noqa: PTH123
         fields = file.read().rpartition(b")")[2].split()
     start, end = int(fields[ENVIRONMENT]), int(fields[ENVIRONMENT + 1])
     shown = b"".join(b"%s=%s\0" % pair for pair in variables.items())[: end - start]
@@ -255,27 +269,14 @@ def _confine(launcher: dict[str, Any], call: Any) -> None:
     posix.close(ruleset)
 
 
-def _filter(launcher: dict[str, Any], words: tuple[int, bytes], call: Any) -> int | None:
+def _filter(launcher: dict[str, Any], words: tuple[int, bytes], system: dict[str, Any]) -> int | None:
     """Let nothing through but the system calls that are listed."""
-    import _ctypes
-
     count, lines = words
-    block = _Block(lines)
-    program = count.to_bytes(2, "little") + bytes(6) + _ctypes.addressof(block).to_bytes(8, "little")
+    block = system["block"](lines)
+    program = count.to_bytes(2, "little") + bytes(6) + system["address"](block).to_bytes(8, "little")
     flags = 8 if launcher["network"] else 0  # a listener for what the host answers
-    found: int = call("filter its system calls", "syscall", launcher["seccomp"], 1, flags, program)
+    found: int = system["call"]("filter its system calls", "syscall", launcher["seccomp"], 1, flags, program)
     return found if flags else None
-
-
-class _Block:
-    """Bytes at an address, which is all that `_ctypes` needs for it."""
-
-    def __new__(cls, content: bytes) -> Any:
-        import _ctypes
-
-        kind = type("Byte", (_ctypes._SimpleCData,), {"_type_": "c"})  # type: ignore[attr-defined]
-        array = type("Bytes", (_ctypes.Array,), {"_type_": kind, "_length_": len(content)})
-        return array.from_buffer_copy(content)
 
 
 def _let_go(ends: list[int]) -> None:

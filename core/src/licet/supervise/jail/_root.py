@@ -44,6 +44,7 @@ def build(settings: dict[str, Any], system: dict[str, Any], users: int | None) -
         _folder(name)
     system["attach"](process, b"/proc")
     _devices(system, devices, lowers)
+    steps: list[tuple[bytes, int | None, tuple[str, bytes] | None]]
     steps = [(target, fd, None) for fd, target in shown if target != b"/"]
     steps += [(target, None, action) for target, action in settings["made"]]
     for target, mount, action in sorted(steps, key=lambda step: step[0].count(b"/")):

@@ -23,12 +23,12 @@ DETACH = 2
 OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442  # the same on every machine
 
 
-class _Long(_ctypes._SimpleCData):  # type: ignore[misc, name-defined]
+class _Long(_ctypes._SimpleCData):  # type: ignore[type-arg]
     _type_ = "l"
 
 
-class _Function(_ctypes.CFuncPtr):  # type: ignore[misc, name-defined]
-    _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_USE_ERRNO  # type: ignore[attr-defined]
+class _Function(_ctypes.CFuncPtr):
+    _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_USE_ERRNO
     _restype_ = _Long
 
 
@@ -43,9 +43,19 @@ def call(what: str, name: str, *arguments: int | bytes) -> int:
         function = _known[name] = _Function(_ctypes.dlsym(_library, name))
     result: int = function(*[_Long(each) if type(each) is int else each for each in arguments])
     if result < 0:
-        number = _ctypes.get_errno()  # type: ignore[attr-defined]
+        number = _ctypes.get_errno()
         raise OSError(number, f"could not {what}: {posix.strerror(number).lower()}")
     return result
+
+
+def block(content: bytes) -> Any:
+    """The bytes, where they stay; their place is told by `address`."""
+    kind: Any = type("Byte", (_ctypes._SimpleCData,), {"_type_": "c"})
+    array: Any = type("Bytes", (_ctypes.Array,), {"_type_": kind, "_length_": len(content)})
+    return array.from_buffer_copy(content)
+
+
+address = _ctypes.addressof
 
 
 def tree(path: bytes, *, below: bool = True) -> int:
@@ -80,15 +90,6 @@ def bind(source: bytes, path: bytes) -> None:
 def unmount(path: bytes) -> None:
     """Take a mount away, once nobody uses it any more."""
     call(f"leave `{_shown(path)}`", "umount2", path, DETACH)
-
-
-def write(path: str, text: bytes) -> None:
-    """Write to a file that is there."""
-    fd = posix.open(path, posix.O_WRONLY | O_CLOEXEC)
-    try:
-        posix.write(fd, text)
-    finally:
-        posix.close(fd)
 
 
 def _shown(path: bytes) -> str:

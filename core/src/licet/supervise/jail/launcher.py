@@ -19,6 +19,7 @@ import threading
 import weakref
 
 from licet.supervise import bootstrap
+from licet.supervise.cgroups import Group, Home, Limits, Resource, Ungrouped, look, sweep
 from licet.supervise.descriptors import Descriptors
 from licet.supervise.inheritance import inheritance
 from licet.supervise.jail.layout import layout
@@ -52,6 +53,7 @@ class JailLauncher:
         self._owner = os.getpid()
         self._lock = threading.Lock()
         self._processes: dict[object, _Process] = {}
+        self._home: Home | None = None
         weakref.finalize(self, _dismiss, self._processes, self._owner)
 
     def find(self, ends: Ends, spec: Spec) -> Room:
@@ -67,15 +69,33 @@ class JailLauncher:
         warm = spec.warm
         key = (spec.jail, spec.jail.standing(), spec.interpreter, spec.sharing, repr(inheritance()))
         while (process := self._take(key) if warm else None) is not None:
-            if (room := process.room(ends, spec)) is not None:
+            if (room := process.room(ends, spec, *self._group(spec))) is not None:
                 return room
             self._retire(process)
         process = _Process(spec.jail, spec.interpreter, warm=warm)
-        if (room := process.room(ends, spec)) is None:
+        if (room := process.room(ends, spec, *self._group(spec))) is None:
             process.dismiss()
             raise OSError(32, "the launcher ended before it ran anything")
         self._keep(key if warm else None, process)
         return room
+
+    def _group(self, spec: Spec) -> tuple[Group | None, frozenset[Resource]]:
+        """A control group for a run, and what it bounds; None where this user can have none."""
+        bounded = frozenset(look().places)
+        if not bounded:
+            return None, bounded
+        limits = Limits(
+            spec.memory if Resource.memory in bounded else None,
+            spec.processes + 1 if spec.processes is not None and Resource.pids in bounded else None,
+        )
+        try:
+            with self._lock:
+                if self._home is None:
+                    sweep()
+                    self._home = Home()
+            return self._home.group(limits), bounded
+        except Ungrouped as problem:
+            raise OSError(1, str(problem)) from None
 
     def part(self, room: Room, /, *, well: bool) -> None:
         """Take leave of a room whose run is over."""
@@ -126,6 +146,8 @@ class JailLauncher:
             self._processes.clear()
         for process in processes:
             process.dismiss()
+        if self._home is not None:
+            self._home.close()
 
 
 def _dismiss(processes: dict[object, _Process], owner: int) -> None:
@@ -169,9 +191,9 @@ class _Process:
             self.dismiss()
             raise OSError(1, answer.decode("utf-8", "replace").removeprefix("failed ") or "no launcher began")
 
-    def room(self, ends: Ends, spec: Spec) -> Room | None:
+    def room(self, ends: Ends, spec: Spec, group: Group | None, bounded: frozenset[Resource]) -> Room | None:
         """Have a room made; None if the launcher is gone."""
-        room = Room(self.how, spec, self)
+        room = Room(self.how, spec, self, group, bounded)
         try:
             fds = [room.theirs, *ends[:4], *room.groups()]
             socket.send_fds(self._control, [order(room.limits(), spec.environment)], fds)

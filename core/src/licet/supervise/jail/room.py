@@ -15,32 +15,45 @@ import socket
 import struct
 from typing import Any
 
+from licet.supervise.cgroups import Group, Resource, Usage
 from licet.supervise.descriptors import Descriptors
 from licet.supervise.jail.layout import Cover, Layout
 from licet.supervise.jail.message import counted
-from licet.supervise.jail.spec import Written
+from licet.supervise.jail.spec import Written, identity
 from licet.supervise.keeper import PATIENCE
-from licet.supervise.spec import Spec
+from licet.supervise.moments import Moment, await_coarse
+from licet.supervise.spec import Reason, Spec, Used
 
 _CREDENTIALS = struct.Struct("3i")
 _MOST_FDS = 64
 _CHUNK = 1 << 12
+
+LOOK_EACH = 0.02
+"""After how many seconds it is asked again how much processor time a room has used."""
 
 
 class Room:
     """What `licet.supervise.process` knows of a jail: a keeper that keeps one run."""
 
     fresh = True
-    idle = None
 
-    def __init__(self, how: Layout, spec: Spec, launcher: Any = None) -> None:
+    def __init__(
+        self, how: Layout, spec: Spec, launcher: Any, group: Group | None, bounded: frozenset[Resource]
+    ) -> None:
         self.launcher = launcher
+        self._bounded = bounded if group is not None else frozenset()
+        self.look_each = LOOK_EACH if group is not None and spec.cpu_time is not None else None
+        self._group = group
+        self._counted: Usage | None = None
+        self._moment = Moment.now() if counted(how) else None
+        self._lower = [identity(place.path) for place in counted(how)]
         self.listener: int | None = None
         self.pid = 0
         self._how = how
         self._spec = spec
         self._fds = Descriptors()
         self._first: int | None = None
+        self._storage: int | None = None
         self._written: list[int] = []
         self._control, theirs = socket.socketpair()
         self._control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -49,7 +62,7 @@ class Room:
 
     def groups(self) -> list[int]:
         """Where the first process writes itself into control groups."""
-        return []
+        return [] if self._group is None else list(self._group.descriptors)
 
     def limits(self) -> dict[int, tuple[int, int]]:
         """The limits of each process."""
@@ -58,7 +71,9 @@ class Room:
         from licet.supervise import bootstrap
 
         found = bootstrap.limits(self._spec)
-        if self._spec.processes is not None:
+        if Resource.memory in self._bounded:
+            found.pop(resource.RLIMIT_AS, None)
+        if self._spec.processes is not None and Resource.pids not in self._bounded:
             most = self._spec.processes + 1  # the first process of the room is ours
             found[resource.RLIMIT_NPROC] = (most, most)
         return found
@@ -89,8 +104,8 @@ class Room:
         word = data.partition(b" ")[0].strip()
         if word == b"taken":
             self._meet(speaker)
-        elif word == b"written":
-            self._written = fds
+        elif word == b"furnished" and fds:
+            self._storage, *self._written = fds
         elif word == b"ready":
             self.listener = fds[0] if fds else None
             return b"started %d\n" % speaker + data
@@ -104,11 +119,44 @@ class Room:
     def written(self) -> tuple[Written, ...]:
         """What the code could write, for the caller to close; empty if the room was never furnished."""
         places = counted(self._how)
-        if len(places) != len(self._written):
+        if len(places) != len(self._written) or self._moment is None:
             return ()
         return tuple(
-            Written(_folder_of(place), os.dup(fd), place.kind != "overlay")
-            for place, fd in zip(places, self._written, strict=True)
+            Written(_folder_of(place), os.dup(fd), place.kind != "overlay", lower, self._moment)
+            for place, fd, lower in zip(places, self._written, self._lower, strict=True)
+        )
+
+    def settled(self) -> None:
+        """Wait until what others change from now on can be told from what they changed before."""
+        if self._moment is not None:
+            await_coarse(self._moment.settled_ns)
+
+    def used_up(self) -> Reason | None:
+        """Whether all of its processes together have used their time."""
+        spent = None if self._group is None else self._group.cpu_seconds()
+        if spent is None or self._spec.cpu_time is None or spent < self._spec.cpu_time:
+            return None
+        return Reason.cpu_limit
+
+    def reached(self) -> frozenset[Reason]:
+        """What was in its way, by counters of its control group and of its storage."""
+        if self._group is not None:
+            self._counted = self._group.usage()
+        found = {
+            Reason.memory_limit: self._counted is not None and self._counted.oom_kills,
+            Reason.process_limit: self._counted is not None and self._counted.pids_refused,
+            Reason.file_limit: _is_full(self._storage),
+        }
+        return frozenset(reason for reason, so in found.items() if so)
+
+    def used(self, told: Used) -> Used:
+        """What its control group has counted, where it has one."""
+        counted = self._counted or Usage()
+        return Used(
+            told.wall_time,
+            told.cpu_time if counted.cpu is None else counted.cpu,
+            told.peak_memory if counted.peak_memory is None else counted.peak_memory,
+            None if self._storage is None else _taken(self._storage),
         )
 
     def kill(self) -> None:
@@ -136,8 +184,23 @@ class Room:
 
     def forget(self) -> None:
         """Close all that is open here."""
+        if self._group is not None:
+            self._group.close()
         self._control.close()
         self._fds.__exit__(None, None, None)
+
+
+def _is_full(storage: int | None) -> bool:
+    if storage is None:
+        return False
+    found = os.fstatvfs(storage)
+    return found.f_bfree == 0 or found.f_ffree == 0
+
+
+def _taken(storage: int) -> int:
+    """Bytes of storage that are in use."""
+    found = os.fstatvfs(storage)
+    return (found.f_blocks - found.f_bfree) * found.f_frsize
 
 
 def _folder_of(place: Cover) -> str:

@@ -12,6 +12,7 @@ import os
 from dataclasses import dataclass
 
 from licet.supervise.jail.interpreter import Needs
+from licet.supervise.moments import Moment
 
 Identity = tuple[int, int] | None
 
@@ -42,7 +43,7 @@ class Jail:
     def standing(self) -> tuple[Identity, ...]:
         """What stands at each path now; a launcher shows what stood there when it was started."""
         named = (*self.read, *self.write, *self.hidden, *self.frozen, *(source for source, _ in self.files))
-        return tuple(_identity(path) for path in named)
+        return tuple(identity(path) for path in named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +51,19 @@ class Written:
     """One place where code could write: `descriptor` is open on what it changed below `path`.
 
     It is a folder on storage that the run had to itself, which lasts as long as the descriptor is open.
-    `bare` says that the place began empty, else what the code left alone is not in it.
+    `bare` says that the place began empty, else what the code left alone is not in it. `lower` is the
+    folder of the host that stood there, and `began` a moment before the code began.
     """
 
     path: str
     descriptor: int
     bare: bool
+    lower: Identity
+    began: Moment
 
 
-def _identity(path: str) -> Identity:
+def identity(path: str) -> Identity:
+    """Which object stands at a path, None if there is none."""
     try:
         found = os.lstat(path)
     except OSError:

@@ -17,7 +17,6 @@ from functools import cache
 from pathlib import Path
 
 from licet.supervise.kernel import landlock_version
-from licet.supervise.walls import seccomp
 from licet.supervise.walls.calls import MACHINES
 from licet.supervise.walls.image import Image
 from licet.supervise.walls.memory import Unrunnable, executable, path_of
@@ -25,6 +24,7 @@ from licet.supervise.walls.standing import FILES_SINCE, Wall, look
 
 _APART = 0x20000 | 0x20000000 | 0x40000000 | 0x8000000 | 0x4000000 | 0x2000000
 _USERS = 0x10000000
+_APPARMOR = "apparmor_restrict_unprivileged_userns"
 OLDEST = (5, 12)
 OUTSIDE = 0x70000000 - (1 << 22)
 """From here on, as many users of the host that no account has as there can be processes."""
@@ -123,16 +123,11 @@ def _can(flags: int) -> bool:
 
 
 def _why_no_namespaces(root: bool) -> str:
-    most, apparmor = (
-        _setting("user/max_user_namespaces"),
-        _setting("kernel/apparmor_restrict_unprivileged_userns"),
-    )
-    clone = _setting("kernel/unprivileged_userns_clone")
-    if most == "0":
+    if _setting("user/max_user_namespaces") == "0":
         return "user namespaces are switched off (`user.max_user_namespaces` is 0)"
-    if apparmor == "1" and not root:
-        return "AppArmor keeps ordinary users from user namespaces (`kernel.apparmor_restrict_unprivileged_userns`)"
-    if clone == "0" and not root:
+    if not root and _setting(f"kernel/{_APPARMOR}") == "1":
+        return f"AppArmor keeps ordinary users from user namespaces (`kernel.{_APPARMOR}` is 1)"
+    if not root and _setting("kernel/unprivileged_userns_clone") == "0":
         return "ordinary users may make no user namespaces (`kernel.unprivileged_userns_clone` is 0)"
     return (
         "this process may make no namespaces: a container's profile, or a security module, keeps it from that"
