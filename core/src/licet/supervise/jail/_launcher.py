@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import _signal as signal  # type: ignore[import-not-found]
 import gc
-import marshal
 import posix
 import sys
 
@@ -22,22 +21,19 @@ if TYPE_CHECKING:
 
 NEW_USERS, NEW_MOUNTS, NEW_PROCESSES = 0x10000000, 0x20000, 0x20000000
 NEW_APART = 0x40000000 | 0x8000000 | 0x4000000  # network, shared memory, names
+NEW_CGROUPS = 0x2000000
 CHILD_ENDED = 17
 DUMPABLE, NO_NEW_PRIVILEGES = 4, 38
-SCOPES = 3
 CAPABILITIES = 0x20080522
 NEEDED = (0, 1, 3, 6, 7, 8, 21)  # owners, users, groups, the bound of capabilities, mounts and namespaces
-MOST_ENDS = 16
 LONGEST_IDLE = 30  # seconds
-MOST_ORDER = 1 << 16
 
 
 def main(settings: dict[str, Any], modules: dict[str, dict[str, Any]]) -> int:
     """Serve runs until the host is done. Returns in a guest alone: where it finds its code."""
-    import _socket
-
+    orders = modules["orders"]
     posix.close(int(sys.argv[1]))
-    control = _socket.socket(fileno=int(sys.argv[2]))
+    control = orders["socket"](int(sys.argv[2]))
     settings["host"] = host = [int(sys.argv[3])]
     for fd in (control.fileno(), *host):
         posix.set_inheritable(fd, False)
@@ -47,25 +43,133 @@ def main(settings: dict[str, Any], modules: dict[str, dict[str, Any]]) -> int:
         control.send(b"failed " + (problem.strerror or str(problem)).encode("utf-8", "replace")[:900])
         posix._exit(0)
     control.send(b"ready")
-    flags = NEW_MOUNTS | NEW_PROCESSES | NEW_APART | (NEW_USERS if settings["users"] else 0) | CHILD_ENDED
-    clone, ahead = modules["system"]["call"], list(settings["ahead"])
     gc.disable()
     gc.freeze()
-    while True:
-        order, ends = _next(control, host[0], ahead)
+    rooms = Rooms(settings, modules, control)
+    while rooms.ready():
+        data, ends = orders["take"](control)
         try:
-            room = clone("make a room", "syscall", settings["clone"], flags, 0, 0, 0, 0)
+            rooms.give(data, ends)
         except OSError as problem:
             _refuse(ends[0], problem)
-            room = -1
-        if room == 0:
-            control.close()
-            channel: int = modules["room"]["enter"](settings, order, ends, modules)
-            gc.enable()
-            sys.argv[1:] = [str(channel)]
-            return channel
         for fd in ends:
             posix.close(fd)
+    gc.enable()
+    sys.argv[1:] = [str(rooms.channel)]
+    return rooms.channel or 0
+
+
+class Rooms:
+    """The rooms of a launcher: at most one waits for its run, and is made while nobody waits for it.
+
+    `channel` is set in a guest: where it finds its code.
+    """
+
+    def __init__(self, settings: dict[str, Any], modules: dict[str, dict[str, Any]], control: Any) -> None:
+        self.channel: int | None = None
+        self._settings, self._modules, self._control = settings, modules, control
+        self._ahead = list(settings["ahead"])
+        self._waiting: tuple[int, Any] | None = None
+        self._rooms: set[int] = set()
+        self._used = False
+        self._problem: OSError | None = None
+        users = NEW_USERS if settings["users"] else 0
+        self._flags = NEW_MOUNTS | NEW_PROCESSES | NEW_APART | NEW_CGROUPS | users | CHILD_ENDED
+
+    def ready(self) -> bool:
+        """Wait until there is an order and a room for it; False in a guest. Ends this process if nobody asks.
+
+        The room is made before the order is taken, so that nothing of a run is in it but what it is given.
+        """
+        import select
+
+        poll, host = select.poll(), self._settings["host"][0]
+        for fd in (self._control.fileno(), host):
+            poll.register(fd, select.POLLIN)
+        idle = 0
+        while not (events := poll.poll(0 if self._can_prepare() else 1000)):
+            self._bury()
+            if self._can_prepare():
+                self._prepare()
+            else:
+                idle = 0 if self._rooms else idle + 1
+            if self.channel is not None:
+                return False
+            if idle > LONGEST_IDLE:
+                posix._exit(0)
+        self._bury()
+        if events != [(self._control.fileno(), select.POLLIN)]:
+            posix._exit(0)
+        self._used = True
+        self._try_to_make()
+        return self.channel is None
+
+    def give(self, data: bytes, ends: list[int]) -> None:
+        """Give an order to the room that waits.
+
+        Raises:
+            OSError: there is none, and why.
+        """
+        if self._waiting is None:
+            raise self._problem or OSError(32, "the room ended before it was used")
+        room, hand = self._waiting
+        self._waiting = None
+        self._rooms.add(room)
+        try:
+            self._modules["orders"]["give"](hand, data, ends)
+        finally:
+            hand.close()
+
+    def _can_prepare(self) -> bool:
+        return (
+            self._settings["warm"]
+            and self._used
+            and bool(self._ahead or (self._waiting is None and self._problem is None))
+        )
+
+    def _prepare(self) -> None:
+        """Do one thing ahead: import a module, or make a room."""
+        if not self._ahead:
+            self._try_to_make()
+            return
+        try:  # noqa: SIM105 - contextlib is not there
+            __import__(self._ahead.pop(0))
+        except ImportError:
+            pass
+        if not self._ahead:
+            gc.freeze()
+
+    def _try_to_make(self) -> None:
+        if self._waiting is None:
+            try:
+                self._make()
+                self._problem = None
+            except OSError as problem:
+                self._problem = problem
+
+    def _make(self) -> None:
+        """Make a room; returns in its guest as well."""
+        ours, theirs = self._modules["orders"]["pair"]()
+        call = self._modules["system"]["call"]
+        room = call("make a room", "syscall", self._settings["clone"], self._flags, 0, 0, 0, 0)
+        if room == 0:
+            self._control.close()
+            ours.close()
+            self.channel = self._modules["room"]["enter"](self._settings, theirs.detach(), self._modules)
+        else:
+            theirs.close()
+            self._waiting = room, ours
+
+    def _bury(self) -> None:
+        """Bury rooms that ended."""
+        try:
+            while (gone := posix.waitpid(-1, posix.WNOHANG)[0]) != 0:
+                self._rooms.discard(gone)
+                if self._waiting is not None and self._waiting[0] == gone:
+                    self._waiting[1].close()
+                    self._waiting = None
+        except ChildProcessError:
+            self._rooms.clear()
 
 
 def _withdraw(settings: dict[str, Any], modules: dict[str, dict[str, Any]]) -> None:
@@ -122,49 +226,6 @@ def _owner_map(modules: dict[str, dict[str, Any]], outside: int) -> int:
         posix.close(reader)
         posix.kill(child, signal.SIGKILL)
         posix.waitpid(child, 0)
-
-
-def _next(control: Any, host: int, ahead: list[str]) -> tuple[dict[str, Any], list[int]]:
-    """Wait for the next order, and bury rooms that ended; ends this process if there will be none."""
-    import select
-
-    poll = select.poll()
-    for fd in (control.fileno(), host):
-        poll.register(fd, select.POLLIN)
-    idle = 0
-    while True:
-        ready = poll.poll(0 if ahead else 1000)
-        alive = _bury()
-        if ready:
-            break
-        idle = 0 if alive else idle + 1
-        if idle > LONGEST_IDLE:
-            posix._exit(0)
-        if ahead:
-            try:  # noqa: SIM105 - contextlib is not there
-                __import__(ahead.pop(0))
-            except ImportError:
-                pass
-            if not ahead:
-                gc.freeze()
-    if ready != [(control.fileno(), select.POLLIN)]:
-        posix._exit(0)
-    data, ancillary, _, _ = control.recvmsg(MOST_ORDER, 4 * MOST_ENDS + 64, 0x40000000)
-    if not data or not ancillary:
-        posix._exit(0)
-    packed = ancillary[0][2]
-    ends = [int.from_bytes(packed[at : at + 4], "little") for at in range(0, len(packed), 4)]
-    return marshal.loads(data), ends
-
-
-def _bury() -> bool:
-    """Bury rooms that ended; whether one is left."""
-    try:
-        while posix.waitpid(-1, posix.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        return False
-    return True
 
 
 def _refuse(control: int, problem: OSError) -> None:

@@ -3,8 +3,9 @@
 It runs in a fork of the launcher, the first process of its namespaces, sent by the host. Rules this module
 keeps:
 
-- the first process reads nothing of the code; it makes the room, reaps whatever loses its parent, and ends
-  the room with itself: when the guest ends, when the host says so or dies, or when its launcher dies;
+- the first process reads nothing of the code; it makes the room, waits for a run, reaps whatever loses its
+  parent, and ends the room with itself: when the guest ends, when the host says so or dies, or when its
+  launcher dies;
 - a wall that was asked for and can't stand is an `OSError`, and the code does not begin;
 - the guest gets its code once all walls stand, and they stand for all that it starts.
 """
@@ -18,7 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-NEW_CGROUP = 0x2000000
 DIES_WITH_PARENT, DUMPABLE, KEEP, NO_NEW_PRIVILEGES, DROP_BOUND = 1, 4, 8, 38, 24
 CAPABILITIES, LAST_CAPABILITY = 0x20080522, 63
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
@@ -30,39 +30,53 @@ REAPED_EACH = 100  # milliseconds
 NOTHING_ODD = 2 | 4 | 8  # no rights by programs, no devices, nothing to execute
 
 
-def enter(
-    launcher: dict[str, Any], order: dict[str, Any], ends: list[int], modules: dict[str, dict[str, Any]]
-) -> int:
+def enter(launcher: dict[str, Any], hand: int, modules: dict[str, dict[str, Any]]) -> int:
     """Live as the first process of a room, and end this process; returns in the guest alone, its channel."""
-    import _socket
-
-    control, system = _socket.socket(fileno=ends[0]), modules["system"]
-    call = system["call"]
+    system, host = modules["system"], launcher["host"]
+    problem: OSError | None = None
+    kept: list[int] = []
     try:
-        call("be killed with its launcher", "prctl", DIES_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+        _make(launcher, system, kept)
+    except OSError as found:
+        problem = found  # whoever wants the room is told
+    order, ends = modules["orders"]["receive"](hand, host)
+    posix.close(hand)
+    control = modules["orders"]["socket"](ends[0])
+    try:
         control.send(b"taken\n")
-        if launcher["users"]:
-            _map_users(launcher["user"], launcher["me"])
+        if problem is not None:
+            raise problem
         for group in ends[5:]:
             posix.write(group, b"0")
             posix.close(group)
-        call("have control groups of its own", "unshare", NEW_CGROUP)
-        written = _furnish(launcher, system)
-        _become_nobody(launcher, call)
-        call("be killed with its launcher", "prctl", DIES_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
-        _send(control, b"furnished %d\n" % len(written), written)
+        _send(control, b"furnished %d\n" % len(kept), kept)
         guest = posix.fork()
         if guest == 0:
             return _begin(launcher, order, ends, control, system)
-        call("be untouchable", "prctl", DUMPABLE, 0, 0, 0, 0)
-        _let_go(ends)
+        system["call"]("be untouchable", "prctl", DUMPABLE, 0, 0, 0, 0)
+        for fd in ends[1:5]:
+            posix.close(fd)
         used = modules["used"]["Used"](guest)
-        _outlast(control, launcher["host"], guest, used)
+        _outlast(control, host, guest, used)
         control.send(b"ended %d %d %f\n" % (used.status, used.peak, used.time))
-    except OSError as problem:
-        reason = problem.strerror or str(problem)
-        control.send(b"failed " + reason.replace("\n", " ").encode("utf-8", "replace")[:900] + b"\n")
+    except OSError as found:
+        reason = found.strerror or str(found)
+        try:  # noqa: SIM105 - contextlib is not there
+            control.send(b"failed " + reason.replace("\n", " ").encode("utf-8", "replace")[:900] + b"\n")
+        except OSError:
+            pass  # nobody is there to hear it
     posix._exit(0)
+
+
+def _make(launcher: dict[str, Any], system: dict[str, Any], kept: list[int]) -> None:
+    """Make the room; `kept` gets descriptors of its storage, and of what counts in it."""
+    call = system["call"]
+    call("be killed with its launcher", "prctl", DIES_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+    if launcher["users"]:
+        _map_users(launcher["user"], launcher["me"])
+    kept += _furnish(launcher, system)
+    _become_nobody(launcher, call)
+    call("be killed with its launcher", "prctl", DIES_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
 
 
 def _send(control: Any, line: bytes, fds: list[int]) -> None:
@@ -277,11 +291,6 @@ def _filter(launcher: dict[str, Any], words: tuple[int, bytes], system: dict[str
     flags = 8 if launcher["network"] else 0  # a listener for what the host answers
     found: int = system["call"]("filter its system calls", "syscall", launcher["seccomp"], 1, flags, program)
     return found if flags else None
-
-
-def _let_go(ends: list[int]) -> None:
-    for fd in ends[1:5]:
-        posix.close(fd)
 
 
 def _outlast(control: Any, host: list[int], guest: int, used: Any) -> None:

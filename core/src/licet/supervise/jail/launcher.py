@@ -175,7 +175,7 @@ class _Process:
                 bootstrap.command(interpreter, *passed),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stderr=open("/tmp/pr/err", "ab"),
                 env=ROOM,
                 cwd="/",
                 close_fds=True,

@@ -31,6 +31,7 @@ AHEAD = (
 _MODULES = (
     ("system", "licet.supervise.jail", "_system.py"),
     ("used", "licet.supervise", "_used.py"),
+    ("orders", "licet.supervise.jail", "_orders.py"),
     ("root", "licet.supervise.jail", "_root.py"),
     ("room", "licet.supervise.jail", "_room.py"),
     ("main", "licet.supervise.jail", "_launcher.py"),
@@ -63,7 +64,8 @@ def launcher_message(jail: Jail, how: Layout, ground: Ground, interpreter: str, 
         "rules": _rules(jail, how, version) if version else (),
         "of_files": landlock.OF_FILES,
         "walls": ground.walls(filtered=filters is not None),
-        "ahead": list(AHEAD) if warm else [],
+        "ahead": AHEAD,
+        "warm": warm,
     }
     return bootstrap.pack(_MODULES, interpreter, settings)
 
