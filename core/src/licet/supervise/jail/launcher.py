@@ -175,7 +175,7 @@ class _Process:
                 bootstrap.command(interpreter, *passed),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=open("/tmp/pr/err", "ab"),
+                stderr=subprocess.DEVNULL,
                 env=ROOM,
                 cwd="/",
                 close_fds=True,

@@ -29,7 +29,7 @@ _MOST_FDS = 64
 _CHUNK = 1 << 12
 
 LOOK_EACH = 0.02
-"""After how many seconds it is asked again how much processor time a room has used."""
+"""After how many seconds it is asked again what a room has used."""
 
 
 class Room:
@@ -42,7 +42,8 @@ class Room:
     ) -> None:
         self.launcher = launcher
         self._bounded = bounded if group is not None else frozenset()
-        self.look_each = LOOK_EACH if group is not None and spec.cpu_time is not None else None
+        watched = spec.cpu_time is not None or spec.memory is not None
+        self.look_each = LOOK_EACH if group is not None and watched else None
         self._group = group
         self._counted: Usage | None = None
         self._moment = Moment.now() if counted(how) else None
@@ -132,7 +133,12 @@ class Room:
             await_coarse(self._moment.settled_ns)
 
     def used_up(self) -> Reason | None:
-        """Whether all of its processes together have used their time."""
+        """Whether all of its processes together have used their time, or their memory.
+
+        Where the kernel has ended one of them for that, the others would wait for it.
+        """
+        if self._spec.memory is not None and self._group is not None and self._group.usage().oom_kills:
+            return Reason.memory_limit
         spent = None if self._group is None else self._group.cpu_seconds()
         if spent is None or self._spec.cpu_time is None or spent < self._spec.cpu_time:
             return None

@@ -17,9 +17,11 @@ from functools import cache
 from pathlib import Path
 
 from licet.supervise.kernel import landlock_version
+from licet.supervise.walls import seccomp
 from licet.supervise.walls.calls import MACHINES
 from licet.supervise.walls.image import Image
 from licet.supervise.walls.memory import Unrunnable, executable, path_of
+from licet.supervise.walls.profiles import interpreting
 from licet.supervise.walls.standing import FILES_SINCE, Wall, look
 
 _APART = 0x20000 | 0x20000000 | 0x40000000 | 0x8000000 | 0x4000000 | 0x2000000
@@ -48,7 +50,9 @@ class Ground:
 
     def filter(self, programs: bool, network: bool) -> tuple[int, bytes] | None:
         """The filter of system calls; None where the kernel has none."""
-        return None
+        if not self.filters:
+            return None
+        return seccomp.program(os.uname().machine, interpreting(programs=programs, network=network))
 
     def walls(self, *, filtered: bool) -> tuple[str, ...]:
         """What stands round a run, for its record."""
