@@ -84,7 +84,7 @@ class _Jailed:
             ended = await supervise.run(spec, host.write, self._launcher)
         except ValueError as problem:
             raise LaunchFailed(f"input {problem}") from None
-        return processes.outcome(spec, ended)
+        return processes.outcome(spec, ended, jails.staged(plan, ended))
 
     async def close(self) -> None:
         """A run leaves nothing to release."""

@@ -5,6 +5,12 @@ from __future__ import annotations
 from licet import supervise
 from licet.plan import ExecutionPlan
 from licet.supervise.jail import Jail, needs
+from licet.writes.layer import Layer
+from licet.writes.layer import staged as collected
+from licet.writes.staged import Staged
+
+MOST_BYTES = 1 << 40
+"""What a run may bring to the host where its limit `files` is nobody's: its storage is smaller anyway."""
 
 
 def spec(plan: ExecutionPlan) -> supervise.Spec:
@@ -23,6 +29,18 @@ def spec(plan: ExecutionPlan) -> supervise.Spec:
         sharing=f"{plan.tenant}\0{plan.policy_class}",
         jail=jail(plan),
     )
+
+
+def staged(plan: ExecutionPlan, ended: supervise.ProcessOutcome) -> Staged | None:
+    """What the run wrote, None if it could write nowhere; its descriptors belong to what is returned."""
+    if not ended.written:
+        return None
+    layers = [
+        Layer(place.path, place.descriptor, place.lower, place.bare or place.lower is None)
+        for place in ended.written
+    ]
+    most = plan.limits.files
+    return collected(layers, plan.opened, ended.written[0].began, MOST_BYTES if most is None else most)
 
 
 def jail(plan: ExecutionPlan) -> Jail:
