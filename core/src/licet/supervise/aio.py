@@ -58,6 +58,7 @@ async def _outlast(done: asyncio.Future[ProcessOutcome], stop: Stop) -> ProcessO
             cancelled = asked
             stop.set()
     if cancelled is not None:
-        done.exception()
+        if done.exception() is None:
+            done.result().drop()
         raise cancelled
     return done.result()

@@ -137,3 +137,8 @@ class ProcessOutcome:
     dropped: tuple[str, ...] = ()
     detail: str | None = None
     written: tuple[Written, ...] = ()
+
+    def drop(self) -> None:
+        """Close what came with it, where nobody is to have it."""
+        for place in self.written:
+            os.close(place.descriptor)

@@ -93,7 +93,8 @@ class JailLauncher:
                 if self._home is None:
                     sweep()
                     self._home = Home()
-            return self._home.group(limits), bounded
+                home = self._home
+            return home.group(limits), bounded
         except Ungrouped as problem:
             raise OSError(1, str(problem)) from None
 
@@ -142,12 +143,13 @@ class JailLauncher:
     def close(self) -> None:
         """Dismiss every launcher. Again does nothing more."""
         with self._lock:
-            processes = list(self._processes.values())
+            processes, home = list(self._processes.values()), self._home
             self._processes.clear()
+            self._home = None
         for process in processes:
             process.dismiss()
-        if self._home is not None:
-            self._home.close()
+        if home is not None:
+            home.close()
 
 
 def _dismiss(processes: dict[object, _Process], owner: int) -> None:

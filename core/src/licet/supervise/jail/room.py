@@ -102,15 +102,22 @@ class Room:
                 fds += [self._fds.own(fd) for fd in memoryview(content).cast("i")]
             elif level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
                 speaker = _CREDENTIALS.unpack(content)[0]
-        word = data.partition(b" ")[0].strip()
+        said = [self._take(line, speaker, fds) for line in data.splitlines(keepends=True)]
+        return b"".join(said)
+
+    def _take(self, line: bytes, speaker: int, fds: list[int]) -> bytes:
+        """Keep what comes with a line; descriptors come with the last of those that are read at once."""
+        word = line.partition(b" ")[0].strip()
         if word == b"taken":
             self._meet(speaker)
         elif word == b"furnished" and fds:
             self._storage, *self._written = fds
         elif word == b"ready":
-            self.listener = fds[0] if fds else None
-            return b"started %d\n" % speaker + data
-        return data
+            self.listener = (
+                fds[0] if fds and self._spec.jail is not None and self._spec.jail.network else None
+            )
+            return b"started %d\n" % speaker + line
+        return line
 
     def _meet(self, speaker: int) -> None:
         self.pid = speaker
