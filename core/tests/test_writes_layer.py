@@ -208,8 +208,8 @@ def _exchange(path: Path, other: Path) -> None:
 
 
 def _shut(path: Path, mode: int) -> None:
-    """A directory stays open: to rename it in an overlay is to copy it, which takes the right to read."""
-    os.chmod(path, mode | 0o700 if path.is_dir() else mode)
+    """What there is stays readable: to rename a directory in an overlay is to copy it with all its files."""
+    os.chmod(path, mode | (0o700 if path.is_dir() else 0o400))
 
 
 _TWO = ("rename", "link", "instead", "exchange")
