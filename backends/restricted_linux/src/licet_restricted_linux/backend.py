@@ -18,6 +18,7 @@ from licet.contract import SandboxEnforcementContract
 from licet.errors import BackendError, LaunchFailed
 from licet.plan import ExecutionPlan
 from licet.request import Action
+from licet.supervise.cgroups import look
 from licet.supervise.jail import Ground, JailLauncher, ground
 
 from licet_restricted_linux import claims, jails
@@ -46,7 +47,7 @@ class RestrictedLinux:
             version=version("licet-restricted-linux"),
             sandbox_enforcement_contract=SandboxEnforcementContract()
             if unavailable
-            else claims.contract(here),
+            else claims.contract(here, look()),
             language=Language("CPython"),
             opens=_openable(here),
             cost=WARM_START,

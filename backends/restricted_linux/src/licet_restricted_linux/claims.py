@@ -10,48 +10,55 @@ Rules this module keeps:
 from __future__ import annotations
 
 from licet.contract import Boundary, Enforcement, Level, SandboxEnforcementContract
-from licet.supervise.cgroups import Resource, look
+from licet.supervise.cgroups import Groups, Resource
 from licet.supervise.jail import Ground
 
-_NAMESPACES = "a process namespace, ended with its first process"
+_NAMESPACE = "a process namespace, ended with its first process"
 
 
-def contract(here: Ground) -> SandboxEnforcementContract:
-    """The contract that holds on a host where jails are made like this."""
+def contract(here: Ground, groups: Groups) -> SandboxEnforcementContract:
+    """The contract that holds on a host where jails are made like this, with these control groups."""
+    landlock = ", and Landlock" if here.landlock else ""
     return SandboxEnforcementContract(
-        shell_execution=_kernel("nothing can be executed: Landlock, and a list of system calls"),
-        timeout=_kernel(f"at the deadline, {_NAMESPACES}"),
-        cancellation=_kernel(f"at once, {_NAMESPACES}"),
+        shell_execution=_execution(here),
+        timeout=_kernel(f"at the deadline, {_NAMESPACE}"),
+        cancellation=_kernel(f"at once, {_NAMESPACE}"),
         stdout_limit=_counted("stdout"),
         stderr_limit=_counted("stderr"),
         environment_allowlist=_kernel(
-            "the interpreter was started with no variables, and is given exactly those of the policy; "
+            "the interpreter was started without the host's variables, and has exactly those of the policy; "
             "it sees no process but its own"
         ),
         working_directory=_kernel(
             "the run begins in the directory, in a root of its own", "the code may change its directory"
         ),
-        process_tree_cleanup=_kernel(_NAMESPACES),
-        process_count_limit=_processes(here),
+        process_tree_cleanup=_kernel(_NAMESPACE),
+        process_count_limit=_processes(here, groups),
         cpu_time_limit=_of_tree(
-            Resource.cpu, "the supervisor reads every 20 ms", "RLIMIT_CPU, rounded up to whole seconds"
+            groups,
+            Resource.cpu,
+            "a control group of the run, whose clock the supervisor reads every 20 ms",
+            "RLIMIT_CPU, rounded up to whole seconds",
         ),
         memory_limit=_of_tree(
-            Resource.memory, "the kernel bounds", "RLIMIT_AS, of addresses and not of pages"
+            groups, Resource.memory, "a control group of the run", "RLIMIT_AS, of addresses and not of pages"
         ),
-        filesystem_read_deny=_kernel("a root that shows what is opened alone, and Landlock"),
+        filesystem_read_deny=_kernel(
+            f"a root that shows what is opened alone{landlock}",
+            "a path that is kept closed inside an opened one, and is made while the run goes on, is seen",
+        ),
         filesystem_write_deny=_kernel(
-            "a root that is read-only, and Landlock; what is written goes to a layer that licet commits"
+            f"a root that is read-only{landlock}; what is written goes to a layer that licet commits"
         ),
-        network_deny=_kernel("a network namespace without a way out, and a list of system calls"),
-        unix_socket_deny=_kernel("no socket can be made or connected: a list of system calls, and Landlock"),
+        network_deny=_kernel("a network namespace without a way out"),
+        unix_socket_deny=_listed(here, "no socket can be made or connected, by the list of system calls"),
         filesystem_bytes_limit=_kernel("storage of that size, in memory, for all that the run writes"),
         orphan_cleanup=_kernel(
-            f"{_NAMESPACES}, which ends with its host: it watches it, and dies with its launcher"
+            f"{_NAMESPACE}, which ends with its host: it watches it, and dies with its launcher"
         ),
-        process_isolation=_kernel("a process namespace, and Landlock"),
+        process_isolation=_kernel(f"a process namespace{landlock}"),
         privilege_drop=_kernel("no capabilities, no new privileges, a user that no account has"),
-        syscall_filter=_kernel("a list of the system calls that are let through"),
+        syscall_filter=_listed(here, "a list of the system calls that are let through"),
         handle_isolation=_kernel(
             "no descriptor is inherited but standard streams and the private channel",
             "the code can write to its own channel, and so forge its own value",
@@ -63,21 +70,35 @@ def contract(here: Ground) -> SandboxEnforcementContract:
     )
 
 
-def _processes(here: Ground) -> Enforcement:
+def _execution(here: Ground) -> Enforcement:
+    """What keeps the code from starting programs."""
+    walls = {"Landlock": bool(here.landlock), "a list of system calls": here.filters}
+    standing = [wall for wall, stands in walls.items() if stands]
+    if not standing:
+        return Enforcement(gaps=("this kernel has neither Landlock nor filters of system calls",))
+    return _kernel(f"nothing can be executed: {' and '.join(standing)}")
+
+
+def _listed(here: Ground, mechanism: str) -> Enforcement:
+    """What rests on the list of system calls alone."""
+    return _kernel(mechanism) if here.filters else Enforcement(gaps=("this kernel filters no system calls",))
+
+
+def _processes(here: Ground, groups: Groups) -> Enforcement:
     """A limit of tasks: of a control group, or of a user whom nobody else is."""
     threads = "threads count as well"
-    if Resource.pids in look().places:
+    if Resource.pids in groups.places:
         return _kernel("a control group of the run", threads)
     if here.users:
         return _kernel("RLIMIT_NPROC, in a user namespace of the run", threads)
     return _kernel("RLIMIT_NPROC", threads, "runs of one launcher have it together", level=Level.partial)
 
 
-def _of_tree(resource: Resource, who: str, of_each: str) -> Enforcement:
+def _of_tree(groups: Groups, resource: Resource, mechanism: str, of_each: str) -> Enforcement:
     """A limit of all processes of a run together, where there is a control group for it."""
-    missing = look().missing.get(resource)
+    missing = groups.missing.get(resource)
     if missing is None:
-        return _kernel(f"a control group of the run, which {who}")
+        return _kernel(mechanism)
     each = "each process of the run has the whole limit for itself"
     return _kernel(of_each, each, f"no control group: {missing.reason}", level=Level.partial)
 
