@@ -82,7 +82,7 @@ def _leave(status: object) -> None:
 
         atexit._run_exitfuncs()
         _flush()
-        sys.modules["__main__"].__dict__.clear()
+        del sys.modules["__main__"]  # what the code made is finalised while its names still mean something
         gc.collect()
         flushed = _flush()
     except BaseException:
