@@ -59,14 +59,18 @@ def unpack(modules, loads=marshal.loads, run=exec, natives=vars(__builtins__).co
 def start(fd):
     while fd:
         main, settings = marshal.loads(read(fd, int.from_bytes(read(fd, 8), "big")))
-        modules = unpack(main)
+        modules = unpack(main) or {"main": modules["next"]}
         modules["loader"] = {"read": read, "unpack": unpack, "orders": fd}
         fd = modules["main"]["main"](settings, modules)
 """
-"""Goes between an import of the system's own module as `system` and a call of `start`."""
+"""Goes between an import of the system's own module as `system` and a call of `start`.
+
+A message without modules is for the one that an earlier message brought as `next`.
+"""
 
 _LOADER = f"import posix as system\n{LOADER}start(int(sys.argv[1]))\n"
-_KEEPER = (("walls", "licet.supervise", "_walls.py"), ("main", "licet.supervise", "_keeper.py"))
+_USED = ("used", "licet.supervise", "_used.py")
+_KEEPER = (("walls", "licet.supervise", "_walls.py"), _USED, ("main", "licet.supervise", "_keeper.py"))
 _LASTING_KEEPER = (*_KEEPER, ("standby", "licet.supervise", "_standby.py"))
 _GUEST = (("main", "licet.supervise", "_guest.py"),)
 _DECODE = (("decode", "licet.values", "_decode.py"),)
@@ -103,7 +107,7 @@ def keeper_message(spec: Spec, *, fresh: bool, idle: float | None) -> bytes:
     if not fresh:
         return _frame(marshal.dumps(settings))
     modules, interpreter = (_KEEPER, spec.interpreter) if idle is None else (_LASTING_KEEPER, sys.executable)
-    return _pack(modules, interpreter, settings)
+    return pack(modules, interpreter, settings)
 
 
 def guest_message(spec: Spec) -> bytes:
@@ -114,7 +118,7 @@ def guest_message(spec: Spec) -> bytes:
     """
     if isinstance(spec.work, Program):
         return b""
-    work, known = spec.work, _is_ours(spec.interpreter)
+    work, known = spec.work, _is_own(spec.interpreter)
     values.check_crossing(work.inputs)
     code, result, undecided = keep_result(work.code, work.inputs)
     locale = spec.environment.get("LC_CTYPE")
@@ -132,18 +136,14 @@ def guest_message(spec: Spec) -> bytes:
         "no_memory": NO_MEMORY,
         "frame_limit": FRAME_LIMIT,
         "budget": BUDGET,
+        "leaves": spec.jail is not None,
     }
-    return _pack(_GUEST, spec.interpreter, settings)
+    return pack(_GUEST if spec.jail is None else (), spec.interpreter, settings)
 
 
-def _pack(modules: _Modules, interpreter: str, settings: dict[str, Any]) -> bytes:
-    return _frame(marshal.dumps((_load(modules, _is_ours(interpreter)), settings)))
-
-
-@cache
-def _is_ours(interpreter: str) -> bool:
-    """Whether it understands what is compiled for this one: it is the same program, by whatever path."""
-    return interpreter == INTERPRETER or os.path.realpath(interpreter) == os.path.realpath(INTERPRETER)
+def pack(modules: _Modules, interpreter: str, settings: dict[str, Any]) -> bytes:
+    """Return `modules` and `settings` as an `interpreter` takes them that was started by `command`."""
+    return _frame(marshal.dumps((_load(modules, _is_own(interpreter)), settings)))
 
 
 def _frame(data: bytes) -> bytes:
@@ -191,6 +191,12 @@ def limits(spec: Spec) -> dict[int, tuple[int, int]]:
     if spec.memory is not None:
         found[resource.RLIMIT_AS] = (spec.memory, spec.memory)
     return found
+
+
+@cache
+def _is_own(interpreter: str) -> bool:
+    """Whether this process runs in that interpreter too, by whichever name, so that it can compile for it."""
+    return interpreter == INTERPRETER or os.path.realpath(interpreter) == os.path.realpath(INTERPRETER)
 
 
 @cache
