@@ -53,6 +53,7 @@ class RestrictedLinux:
             cost=WARM_START,
             unavailable=unavailable,
             mounts=True,
+            environments=True,
         )
 
     async def open(self, plan: ExecutionPlan, host: Host) -> Sandbox:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from licet import supervise
 from licet.plan import ExecutionPlan
-from licet.supervise.jail import Jail, needs
+from licet.supervise.jail import Installation, Jail, Needs, needs
 from licet.writes.layer import Layer
 from licet.writes.layer import staged as collected
 from licet.writes.staged import Staged
@@ -15,9 +15,9 @@ MOST_BYTES = 1 << 40
 
 def spec(plan: ExecutionPlan) -> supervise.Spec:
     """What `licet.supervise` has to run; every stated limit is in it, or is kept by core."""
-    limits, of_python = plan.limits, needs()
+    limits = plan.limits
     return supervise.Spec(
-        work=supervise.Snippet(plan.code, plan.inputs, limits.recursion),
+        work=supervise.Snippet(plan.code, plan.inputs, limits.recursion, packages(plan)),
         workdir=plan.workdir,
         environment=plan.environment,
         stdin=plan.stdin,
@@ -25,7 +25,7 @@ def spec(plan: ExecutionPlan) -> supervise.Spec:
         cpu_time=limits.cpu_time,
         memory=limits.memory,
         processes=limits.processes,
-        interpreter=of_python.program,
+        interpreter=of_python(plan).program,
         sharing=f"{plan.tenant}\0{plan.policy_class}",
         jail=jail(plan),
         warm=plan.warm,
@@ -48,7 +48,7 @@ def jail(plan: ExecutionPlan) -> Jail:
     """What the code has to see."""
     opened = plan.opened
     return Jail(
-        needs=needs(),
+        needs=of_python(plan),
         workdir=plan.workdir,
         read=opened.read,
         write=opened.write,
@@ -59,3 +59,16 @@ def jail(plan: ExecutionPlan) -> Jail:
         programs=opened.shell,
         network=bool(opened.network),
     )
+
+
+def packages(plan: ExecutionPlan) -> tuple[str, ...]:
+    """The directories of packages that the code is given."""
+    return plan.python.packages if plan.python is not None else ()
+
+
+def of_python(plan: ExecutionPlan) -> Needs:
+    """What the interpreter is made of that the plan names, packages with it; else this very one."""
+    python = plan.python
+    if python is None:
+        return needs()
+    return needs(python.packages, Installation(python.interpreter, python.prefix, python.version))
