@@ -24,7 +24,10 @@ Heard = Callable[[str], None]
 
 _TAIL = 12  # lines of an installer that an error repeats
 _LINE = 400  # characters of each
-_PIP = ("--disable-pip-version-check", "--no-input", "--no-color", "--progress-bar", "off")
+_PIP = (
+    *("--disable-pip-version-check", "--no-input", "--no-color", "--progress-bar", "off"),
+    *("--no-warn-conflicts", "--root-user-action", "ignore"),
+)
 _VERSION = re.compile(r"(pip|uv) (\d[0-9A-Za-z.]*)")
 
 
