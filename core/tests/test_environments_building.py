@@ -19,7 +19,6 @@ from licet.environments.lockfile import LockFile, parse_lock
 from licet.environments.manifest import NAME, PACKAGES, STAMP
 from licet.environments.python import PythonWish, this_identity, this_interpreter
 from licet.errors import BuildFailed, EnvironmentUnavailable, Position
-
 from wheels import use_only, wheel
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="made for POSIX rights")

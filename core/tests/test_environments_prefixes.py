@@ -24,7 +24,7 @@ def made(folder: Path, **options: bool) -> Path:
     configuration = folder / "pyvenv.cfg"
     program, _ = this_interpreter()
     text = "\n".join(
-        f"home = {os.path.dirname(program)}" if line.startswith("home") else line  # noqa: PTH120
+        f"home = {os.path.dirname(program)}" if line.startswith("home") else line
         for line in configuration.read_text().splitlines()
     )
     configuration.write_text(text)
@@ -80,7 +80,7 @@ def test_what_can_not_be_used_says_why(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\necho python 3 9 1 cpython\n")
     assert refusal(folder) == ("`PREFIX/bin/python3` is older than Python 3.11", named)
     program.write_text("#!/bin/sh\necho python 3 11 1 pypy\n")
-    assert refusal(folder) == ("`PREFIX/bin/python3` does not answer as a Python does", named)
+    assert refusal(folder) == ("`PREFIX/bin/python3` is `pypy` and not CPython", named)
 
 
 def test_nothing_that_anybody_could_write_to_is_run_or_given(tmp_path: Path) -> None:

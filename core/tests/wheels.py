@@ -40,9 +40,15 @@ def use_only(folder: Path, home: Path, patch: pytest.MonkeyPatch) -> None:
     """Have installers look into `folder` alone, and environments lie below `home`."""
     folder.mkdir(exist_ok=True)
     settings = {
-        **{"PIP_CONFIG_FILE": "/dev/null", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder)},
-        **{"UV_NO_CONFIG": "1", "UV_NO_INDEX": "1", "UV_FIND_LINKS": str(folder)},
-        **{"XDG_CACHE_HOME": str(home), "HOME": str(home), "PIP_NO_CACHE_DIR": "1"},
+        "PIP_CONFIG_FILE": "/dev/null",
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(folder),
+        "UV_NO_CONFIG": "1",
+        "UV_NO_INDEX": "1",
+        "UV_FIND_LINKS": str(folder),
+        "XDG_CACHE_HOME": str(home),
+        "HOME": str(home),
+        "PIP_NO_CACHE_DIR": "1",
     }
     for name, value in settings.items():
         patch.setenv(name, value)

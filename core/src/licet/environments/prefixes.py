@@ -154,16 +154,15 @@ def _version(interpreter: str) -> str:
         return this_identity().version
     _refuse_open(interpreter)
     looked = os.stat(interpreter)  # noqa: PTH116
-    status, version = _probed(interpreter, looked.st_ino, looked.st_size, looked.st_mtime_ns)
-    if status is not InterpreterStatus.ok or version is None:
-        raise _Unfit(f"`{interpreter}` {_WHY.get(status, 'can not be started')}", None)
-    return version
+    return _probed(interpreter, looked.st_ino, looked.st_size, looked.st_mtime_ns, looked.st_ctime_ns)
 
 
 @lru_cache(maxsize=64)
-def _probed(interpreter: str, *looked: int) -> tuple[InterpreterStatus, str | None]:
-    """What probing says of an interpreter that looks so: whether it is usable, and its version."""
+def _probed(interpreter: str, *looked: int) -> str:
+    """The version of an interpreter that looks so; what failed is tried again the next time."""
     found = probe_interpreter(interpreter)
     if found.status is InterpreterStatus.ok and found.implementation != "cpython":
-        return InterpreterStatus.invalid_python, None
-    return found.status, ".".join(map(str, found.version)) if found.version else None
+        raise _Unfit(f"`{interpreter}` is `{found.implementation}` and not CPython", None)
+    if found.status is not InterpreterStatus.ok or found.version is None:
+        raise _Unfit(f"`{interpreter}` {_WHY.get(found.status, 'can not be started')}", None)
+    return ".".join(map(str, found.version))
