@@ -30,10 +30,15 @@ from licet.supervise.wires import Wires, read
 
 if TYPE_CHECKING:
     from licet.supervise.jail.spec import Written
+    from licet.supervise.notify.gate import Ask
 
 
 def run_blocking(
-    spec: Spec, on_output: OnOutput, stop: Stop | None = None, launcher: Supplier | None = None
+    spec: Spec,
+    on_output: OnOutput,
+    stop: Stop | None = None,
+    launcher: Supplier | None = None,
+    ask: Ask | None = None,
 ) -> ProcessOutcome:
     """Run `spec` to its end, as `licet.supervise.run_blocking` says.
 
@@ -42,16 +47,21 @@ def run_blocking(
     """
     began = time.monotonic()
     try:
-        return _run_once(spec, on_output, stop, launcher, began)
+        return _run_once(spec, on_output, stop, launcher, began, ask)
     except _NotTaken:
-        return _run_once(spec, on_output, stop, None, began)
+        return _run_once(spec, on_output, stop, None, began, ask)
 
 
 def _run_once(
-    spec: Spec, on_output: OnOutput, stop: Stop | None, launcher: Supplier | None, began: float
+    spec: Spec,
+    on_output: OnOutput,
+    stop: Stop | None,
+    launcher: Supplier | None,
+    began: float,
+    ask: Ask | None,
 ) -> ProcessOutcome:
     with Descriptors() as fds:
-        run = _Run(spec, on_output, stop, launcher, fds, began)
+        run = _Run(spec, on_output, stop, launcher, fds, began, ask)
         try:
             run.launch()
             run.loop()
@@ -85,6 +95,7 @@ class _Run:
         launcher: Supplier | None,
         fds: Descriptors,
         began: float,
+        ask: Ask | None,
     ) -> None:
         self.spec = spec
         self.on_output = on_output
@@ -95,6 +106,7 @@ class _Run:
         self.fds = fds
         self.wires = Wires(fds)
         self.channel = Channel(bootstrap.FRAME_LIMIT)
+        self.ask = ask
         self.began = began
         self.deadline = None if spec.wall_time is None else began + spec.wall_time
         self.keeper: Holder | None = None
@@ -301,7 +313,17 @@ class _Run:
             self.failure = str(problem)
             self.end(Reason.launch_failed)
         else:
+            self._open_gate()
             self.wires.send(self.to_guest, self.orders)
+
+    def _open_gate(self) -> None:
+        """Serve what the guest asks the kernel for, if it is to be asked about."""
+        listener = None if self.keeper is None else self.keeper.listener
+        if listener is not None and self.ask is not None and self.spec.jail is not None:
+            from licet.supervise.notify.gate import Gate
+            from licet.supervise.notify.names import Names
+
+            Gate(listener, self.wires, self.fds, self.ask, Names(self.spec.jail.names))
 
     def _lose_keeper(self) -> None:
         """The keeper ended without a word."""
