@@ -29,8 +29,8 @@ from licet.supervise.verdict import verdict
 from licet.supervise.wires import Wires, read
 
 if TYPE_CHECKING:
+    from licet.supervise.asking import Asking
     from licet.supervise.jail.spec import Written
-    from licet.supervise.notify.gate import Ask
 
 
 def run_blocking(
@@ -38,7 +38,7 @@ def run_blocking(
     on_output: OnOutput,
     stop: Stop | None = None,
     launcher: Supplier | None = None,
-    ask: Ask | None = None,
+    asking: Asking | None = None,
 ) -> ProcessOutcome:
     """Run `spec` to its end, as `licet.supervise.run_blocking` says.
 
@@ -47,9 +47,9 @@ def run_blocking(
     """
     began = time.monotonic()
     try:
-        return _run_once(spec, on_output, stop, launcher, began, ask)
+        return _run_once(spec, on_output, stop, launcher, began, asking)
     except _NotTaken:
-        return _run_once(spec, on_output, stop, None, began, ask)
+        return _run_once(spec, on_output, stop, None, began, asking)
 
 
 def _run_once(
@@ -58,10 +58,11 @@ def _run_once(
     stop: Stop | None,
     launcher: Supplier | None,
     began: float,
-    ask: Ask | None,
+    asking: Asking | None,
 ) -> ProcessOutcome:
     with Descriptors() as fds:
-        run = _Run(spec, on_output, stop, launcher, fds, began, ask)
+        run = _Run(spec, on_output, stop, launcher, fds, began)
+        run.asking = asking
         try:
             run.launch()
             run.loop()
@@ -95,7 +96,6 @@ class _Run:
         launcher: Supplier | None,
         fds: Descriptors,
         began: float,
-        ask: Ask | None,
     ) -> None:
         self.spec = spec
         self.on_output = on_output
@@ -106,7 +106,7 @@ class _Run:
         self.fds = fds
         self.wires = Wires(fds)
         self.channel = Channel(bootstrap.FRAME_LIMIT)
-        self.ask = ask
+        self.asking: Asking | None = None
         self.began = began
         self.deadline = None if spec.wall_time is None else began + spec.wall_time
         self.keeper: Holder | None = None
@@ -317,13 +317,20 @@ class _Run:
             self.wires.send(self.to_guest, self.orders)
 
     def _open_gate(self) -> None:
-        """Serve what the guest asks the kernel for, if it is to be asked about."""
+        """Have connections made for the guest, if the kernel asks for them and somebody makes them."""
         listener = None if self.keeper is None else self.keeper.listener
-        if listener is not None and self.ask is not None and self.spec.jail is not None:
-            from licet.supervise.notify.gate import Gate
-            from licet.supervise.notify.names import Names
+        if listener is None or self.spec.jail is None or self.asking is None or self.asking.connect is None:
+            return
+        from licet.supervise.notify.gate import Gate, asker
+        from licet.supervise.notify.names import Names
 
-            Gate(listener, self.wires, self.fds, self.ask, Names(self.spec.jail.names))
+        ask = asker(self.asking.courier, self.asking.connect, self._end_at_asking)
+        Gate(listener, self.wires, self.fds, ask, Names(self.spec.jail.names))
+        self.wires.listen(self.asking.courier.fileno(), self.asking.courier.deliver)
+
+    def _end_at_asking(self, problem: BaseException) -> None:
+        self.raised = self.raised or problem
+        self.end(Reason.backend_lost)
 
     def _lose_keeper(self) -> None:
         """The keeper ended without a word."""

@@ -17,6 +17,9 @@ import socket
 from collections.abc import Callable
 from functools import partial
 
+from licet.supervise.asking import Connect
+from licet.supervise.courier import Answer as Told
+from licet.supervise.courier import Courier
 from licet.supervise.descriptors import Descriptors
 from licet.supervise.notify import caller
 from licet.supervise.notify.address import Place, place
@@ -141,6 +144,23 @@ class Gate:
     def _end(self, fd: int) -> None:
         del self._conversations[fd]
         self._wires.drop(fd)
+
+
+def asker(courier: Courier, connect: Connect, broken: Callable[[BaseException], None]) -> Ask:
+    """Ask by a courier; `broken` hears of what is no answer."""
+
+    def ask(host: str, port: int, then: Callable[[Answer], None]) -> None:
+        def tell(found: Told[int]) -> None:
+            if found.value is not None:
+                then(found.value)
+            elif isinstance(found.problem, OSError):
+                then(found.problem)
+            elif found.problem is not None:
+                broken(found.problem)
+
+        courier.ask(lambda: connect(host, port), tell, os.close)
+
+    return ask
 
 
 def number_of(problem: OSError) -> int:
