@@ -9,7 +9,7 @@ from typing import Any
 from licet.supervise.courier import Courier
 
 Connect = Callable[[str, int], Coroutine[Any, Any, int]]
-"""Returns a connected descriptor for a host and a port, or raises `OSError`; what else it raises ends the run."""
+"""Returns a connected descriptor for a host and a port, or raises `OSError`; anything else ends the run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -317,16 +317,18 @@ class _Run:
             self.wires.send(self.to_guest, self.orders)
 
     def _open_gate(self) -> None:
-        """Have connections made for the guest, if the kernel asks for them and somebody makes them."""
+        """Answer for the guest's connections, if the kernel asks about them."""
         listener = None if self.keeper is None else self.keeper.listener
-        if listener is None or self.spec.jail is None or self.asking is None or self.asking.connect is None:
+        if listener is None or self.spec.jail is None:
             return
-        from licet.supervise.notify.gate import Gate, asker
+        from licet.supervise.notify.gate import Ask, Gate, asker, refuse
         from licet.supervise.notify.names import Names
 
-        ask = asker(self.asking.courier, self.asking.connect, self._end_at_asking)
+        ask: Ask = refuse
+        if self.asking is not None and self.asking.connect is not None:
+            ask = asker(self.asking.courier, self.asking.connect, self._end_at_asking)
+            self.wires.listen(self.asking.courier.fileno(), self.asking.courier.deliver)
         Gate(listener, self.wires, self.fds, ask, Names(self.spec.jail.names))
-        self.wires.listen(self.asking.courier.fileno(), self.asking.courier.deliver)
 
     def _end_at_asking(self, problem: BaseException) -> None:
         self.raised = self.raised or problem

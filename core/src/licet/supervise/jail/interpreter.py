@@ -51,7 +51,7 @@ def needs(packages: tuple[str, ...] = ()) -> Needs:
 
 @cache
 def trusted() -> tuple[tuple[str, str], ...]:
-    """The authorities that this interpreter trusts: the file of certificates, and each place to look for it."""
+    """The authorities that this interpreter trusts: a file of certificates, and each place to look for it."""
     try:
         from _ssl import get_default_verify_paths
     except ImportError:

@@ -146,6 +146,11 @@ class Gate:
         self._wires.drop(fd)
 
 
+def refuse(host: str, port: int, then: Callable[[Answer], None]) -> None:
+    """Answer for a host that makes no connections."""
+    then(PermissionError(errno.EACCES, "nobody connects"))
+
+
 def asker(courier: Courier, connect: Connect, broken: Callable[[BaseException], None]) -> Ask:
     """Ask by a courier; `broken` hears of what is no answer."""
 
