@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import select
 import socket
 import struct
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ if sys.platform != "linux":
 
 from licet.supervise.notify.address import Place, place
 from licet.supervise.notify.dns import LONGEST, Conversation, NoQuery, answer
+from licet.supervise.notify.gate import complete
 from licet.supervise.notify.names import MOST, Names, files
 
 
@@ -27,7 +30,9 @@ def inet(host: str, port: int) -> bytes:
 
 def inet6(host: str, port: int, scope: int = 0) -> bytes:
     packed = socket.inet_pton(socket.AF_INET6, host)
-    return struct.pack("=H", socket.AF_INET6) + port.to_bytes(2, "big") + bytes(4) + packed + scope.to_bytes(4)
+    return (
+        struct.pack("=H", socket.AF_INET6) + port.to_bytes(2, "big") + bytes(4) + packed + scope.to_bytes(4)
+    )
 
 
 @given(st.ip_addresses(), st.integers(0, 65535))
@@ -69,7 +74,9 @@ def test_whatever_is_no_address_is_refused(data: bytes, family: int) -> None:
 
 def query(name: str, kind: int = 1, *, group: int = 1, flags: int = 0x100, questions: int = 1) -> bytes:
     labels = b"".join(len(label).to_bytes(1) + label.encode() for label in name.split("."))
-    return struct.pack("!6H", 77, flags, questions, 0, 0, 0) + labels + b"\0" + struct.pack("!HH", kind, group)
+    return (
+        struct.pack("!6H", 77, flags, questions, 0, 0, 0) + labels + b"\0" + struct.pack("!HH", kind, group)
+    )
 
 
 def told(data: bytes) -> tuple[int, int, bytes]:
@@ -145,3 +152,34 @@ def test_names_are_bounded_and_the_known_ones_are_the_same_everywhere() -> None:
     text = files(["b.example", "a.example"])["/etc/hosts"]
     assert text == "127.0.0.1 localhost\n198.18.1.0 b.example\n198.18.1.1 a.example\n"
     assert files(["localhost"])["/etc/hosts"] == "198.18.1.0 localhost\n"
+
+
+def broken(finish: bool) -> socket.socket:
+    """A connection that was made without waiting, and that the other end has reset."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connection = socket.socket()
+        connection.setblocking(False)
+        connection.connect_ex(server.getsockname())
+        select.select([], [connection], [])
+        if finish:
+            complete(connection)
+        with server.accept()[0] as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    select.select([connection], [], [])
+    return connection
+
+
+@pytest.mark.skipif(
+    not int(Path("/proc/sys/net/ipv4/tcp_fastopen").read_text()) & 1, reason="no fast open here"
+)
+@pytest.mark.parametrize(("finish", "arrives"), [(False, True), (True, False)])
+def test_a_connection_that_was_completed_is_never_connected_anew(finish: bool, arrives: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as elsewhere, broken(finish) as connection:
+        told = []
+        for _ in range(2):
+            try:
+                connection.sendto(b"x", socket.MSG_FASTOPEN, elsewhere.getsockname())
+            except OSError as problem:
+                told.append(problem.errno)
+        assert bool(select.select([elsewhere], [], [], 0.5)[0]) is arrives
+        assert (told == [errno.EISCONN] * 2) is finish

@@ -106,7 +106,7 @@ class Gate:
             return
         with socket.socket(fileno=answer) as connection:
             try:
-                _finish(connection)
+                complete(connection)
             except OSError as problem:
                 self._listener.refuse(question, number_of(problem))
             else:
@@ -182,7 +182,7 @@ def _whole(argument: int) -> int:
     return (argument & 0x7FFFFFFF) - (argument & 0x80000000)
 
 
-def _finish(connection: socket.socket) -> None:
+def complete(connection: socket.socket) -> None:
     """Make sure that a connection is one for good.
 
     One that was made without waiting is seen as going on until somebody asks; if it broke then, code could
