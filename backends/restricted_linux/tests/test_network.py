@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from licet import supervise
 from licet.supervise.jail import Jail, JailLauncher, needs
+from licet.supervise.notify.gate import MOST_ASKED
 from licet.supervise.notify.standing import shortfall
 
 pytestmark = pytest.mark.skipif(shortfall() is not None, reason=str(shortfall()))
@@ -281,6 +282,22 @@ def test_a_host_that_waits_holds_up_nothing_else(launcher: JailLauncher, tmp_pat
     code += "t = threading.Thread(target=lambda: found.append(talk('shop.example')))\nt.start()\n"
     code += "found.append(talk('127.0.0.1'))\nt.join()\nfound"
     assert run(launcher, tmp_path, connect, code).value == [b"hi\n", b"hi\n"]
+
+
+def test_what_can_wait_at_once_is_bounded(launcher: JailLauncher, tmp_path: Path) -> None:
+    asked = []
+
+    async def connect(host: str, port: int) -> int:
+        asked.append(host)
+        return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+
+    code = f"{_TELL}\nPORT = 80\nimport os, sys, threading\nfound, enough = [], threading.Semaphore(0)\n"
+    code += "def one():\n    found.append(tell(lambda: talk('shop.example')))\n    enough.release()\n"
+    code += "for _ in range(300):\n    threading.Thread(target=one, daemon=True).start()\n"
+    code += "for _ in range(44):\n    enough.acquire()\n"
+    code += "print(sorted(set(found)), len(found), flush=True, file=sys.stderr)\nos._exit(0)"
+    ran = run(launcher, tmp_path, connect, code)
+    assert (ran.stderr, len(asked)) == ("['ENOBUFS'] 44\n", MOST_ASKED)
 
 
 def test_an_end_while_the_host_is_asked_leaves_nothing(launcher: JailLauncher, tmp_path: Path) -> None:
