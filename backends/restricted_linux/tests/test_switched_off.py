@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 from unittest import mock
 
@@ -21,7 +21,6 @@ from licet import supervise
 from licet.backend import Backend
 from licet.probe import verify
 from licet.probe.attacks import here
-from licet.probe.conditions import Condition, present
 from licet.supervise.cgroups import Resource, look
 from licet.supervise.jail import Jail, JailLauncher, ground, launcher, needs
 
@@ -107,18 +106,22 @@ def test_a_wall_that_is_taken_down_is_caught(name: str) -> None:
     assert _outcomes(getattr(weakened, name)(), named) == dict.fromkeys(named, "leaked")
 
 
+Runs = Callable[..., Any]
+
+
 @pytest.fixture
-def ran(run: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Run code as `run` does, or in a launcher of its own where something is taken down."""
+def weak(tmp_path: Path) -> Iterator[Runs]:
+    """Run pieces of code one after the other, in one launcher of which something is taken down."""
     with contextlib.ExitStack() as stack:
 
-        def ran(code: str, edits: Any = (), settings: Any = None, jail: Any = None) -> Any:
-            if not edits and not settings:
-                return run(code, jail)
-            with mock.patch.object(launcher, "launcher_message", weakened.reworked(edits, settings or {})):
-                own = JailLauncher()
-                stack.callback(own.close)
-                shown = Jail(needs=needs(), workdir=str(tmp_path), **(jail or {}))
+        def weak(edits: Any, settings: Any, *pieces: str, hear: Any = None, **jail: Any) -> list[Any]:
+            make = weakened.reworked(tuple(edits), settings)
+            stack.enter_context(mock.patch.object(launcher, "launcher_message", make))
+            own = JailLauncher()
+            stack.callback(own.close)
+            shown = Jail(needs=needs(), workdir=str(tmp_path), **jail)
+            found = []
+            for code in pieces:
                 spec = supervise.Spec(
                     supervise.Snippet(code),
                     workdir=str(tmp_path),
@@ -126,14 +129,120 @@ def ran(run: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
                     jail=shown,
                     wall_time=20.0,
                 )
-                ended = supervise.run_blocking(spec, lambda stream, data: True, None, own)
+                ended = supervise.run_blocking(spec, hear or (lambda stream, data: True), None, own)
                 ended.drop()
-                return SimpleNamespace(ended=ended)
+                found.append(ended)
+            return found
 
-        yield ran
+        yield weak
 
 
-SEEN: dict[str, tuple[str, Any, Any]] = {
-    # expression; what it is in a jail; what it is without the wall
-    "the namespace of control groups": ("open('/proc/self/cgroup').read().count('licet')", 0, 1),
+SEEN: dict[str, tuple[str, Any, Any, Any]] = {
+    "processes alone in /proc": (
+        "import os\nos.path.exists('/proc/sys/kernel/random/boot_id')",
+        [("room", 'b"subset=pid"', 'b""')],
+        False,
+        True,
+    ),
+    "the host's process is let go of": (
+        "import os\nlen(os.listdir('/proc/self/fd'))",
+        [("room", 'for fd in launcher["host"]:\n        posix.close(fd)', "pass")],
+        5,
+        6,
+    ),
+    "no capabilities": (
+        "{line.split()[1] for line in open('/proc/self/status') if line.startswith('Cap')} == {'0' * 16}",
+        weakened._RIGHTS_KEPT,
+        True,
+        False,
+    ),
+    "variables of the run alone": (
+        "import os\nlist(os.environ)",
+        [("room", '_feel_at_home(order["environment"], call)', "pass")],
+        [],
+        ["_"],
+    ),
 }
+"""What needs no attack to be seen: an expression, an edit, its value with the wall, and without it."""
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_a_wall_that_is_taken_down_is_seen(weak: Runs, name: str) -> None:
+    code, edits, whole, open_ = SEEN[name]
+    assert weak((), {}, code)[0].report.value == whole
+    assert weak(edits, {}, code)[0].report.value == open_
+
+
+def test_a_mask_that_is_taken_down_is_seen(weak: Runs, tmp_path: Path) -> None:
+    (tmp_path / "shown" / "closed").mkdir(parents=True)
+    (tmp_path / "shown" / "closed" / "file").write_text("secret")
+    jail = {"read": (str(tmp_path / "shown"),), "hidden": (str(tmp_path / "shown" / "closed"),)}
+    code = f"open({str(tmp_path / 'shown' / 'closed' / 'file')!r}).read()"
+    assert weak((), {}, code, **jail)[0].report.error.type == "FileNotFoundError"
+    unmasked = {"made": lambda made: [each for each in made if each[1][0] != "hide"]}
+    assert weak((), unmasked, code, **jail)[0].report.value == "secret"
+
+
+def test_storage_that_runs_share_is_seen(weak: Runs) -> None:
+    pieces = ("open('/dev/shm/left', 'w').write('x')", "import os\nos.listdir('/dev/shm')")
+    assert weak((), {}, *pieces)[1].report.value == []
+    shared = (
+        "root",
+        '_file(NOTHING, b"", 0)',
+        '_file(NOTHING, b"", 0); system["mount"](b"tmpfs", b"/dev/shm", NO_SUID, b"mode=1777")',
+    )
+    uncovered = {"covers": lambda covers: [each for each in covers if each[1] != b"/dev/shm"]}
+    assert weak([shared], uncovered, *pieces)[1].report.value == ["left"]
+
+
+def test_the_user_that_code_is_on_the_host_is_nobody_elses(weak: Runs) -> None:
+    """No attack tells it: what a user may do, the namespaces keep from the code anyway."""
+    for settings, user in (({}, ground().outside), ({"outside": lambda _: 0}, 0)):
+        users: set[int] = set()
+
+        def hear(stream: str, data: bytes, users: set[int] = users) -> bool:
+            users |= {_user_of(process) for process in _in_namespaces()}
+            return True
+
+        weak((), settings, "import time\nprint('here', flush=True)\ntime.sleep(0.2)", hear=hear)
+        assert users == {user}
+
+
+def _in_namespaces() -> Iterator[Path]:
+    """Processes of ours that have two numbers: they are in a namespace of processes below this one."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if len(_line(process, "NSpid").split()) > 1 and _is_ours(process):
+                yield process
+
+
+def _is_ours(process: Path) -> bool:
+    while process.name != "0":
+        if process.name == str(os.getpid()):
+            return True
+        process = process.parent / _line(process, "PPid").strip()
+    return False
+
+
+def _user_of(process: Path) -> int:
+    return int(_line(process, "Uid").split()[0])
+
+
+def _line(process: Path, name: str) -> str:
+    lines = (process / "status").read_text().splitlines()
+    return next(line.partition(":")[2] for line in lines if line.startswith(f"{name}:"))
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [("main", "self._flags = NEW_MOUNTS | ", "self._flags = ")],
+        [("main", "NEW_MOUNTS | NEW_PROCESSES |", "NEW_MOUNTS |")],
+        [("main", "0x40000000 | 0x8000000 | 0x4000000", "0x40000000 | 0x8000000")],
+        weakened._PRIVILEGES_KEPT,
+    ],
+    ids=["mounts", "processes", "names", "new privileges"],
+)
+def test_what_others_rest_on_is_not_left_out_in_silence(weak: Runs, edits: Any) -> None:
+    (ended,) = weak(edits, {}, "print('ran')")
+    assert ended.reason is supervise.Reason.launch_failed

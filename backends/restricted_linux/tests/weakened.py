@@ -202,7 +202,7 @@ class OpenFirstProcess(Weakened):
     """The first process of the room can be looked into, and no Landlock, which forbids it too."""
 
     edits: ClassVar[tuple[Edit, ...]] = (
-        ("room", 'system["call"]("be untouchable", "prctl", DUMPABLE, 0, 0, 0, 0)', "pass"),
+        ("room", 'modules["system"]["call"]("be untouchable", "prctl", DUMPABLE, 0, 0, 0, 0)', "pass"),
     )
     settings = NO_LANDLOCK
 
