@@ -128,7 +128,7 @@ def table(found: Sequence[StoredApproval]) -> list[tuple[str, ...]]:
             (
                 name,
                 stored.state,
-                f"tool {_tool(stored)}" if request.kind == "call" else "run",
+                _about(stored),
                 request.requester.id,
                 units.show_age(time.time() - request.asked.wall),
                 units.show_duration(rest) if rest > 0 else "-",
@@ -138,6 +138,9 @@ def table(found: Sequence[StoredApproval]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _tool(stored: StoredApproval) -> str | None:
-    call = stored.request.document.get("call")
-    return str(call["tool"]) if call else None
+def _about(stored: StoredApproval) -> str:
+    document = stored.request.document
+    if call := document.get("call"):
+        return f"tool {call['tool']}"
+    connection = document.get("connection")
+    return f"network {connection['target']}" if connection else stored.request.kind
