@@ -18,11 +18,18 @@ from licet.probe.conditions import Condition
 from licet.probe.standing import claims
 from licet.request import Limits
 from licet.requirements import demand
+from licet.supervise.cgroups import Groups, Place, Resource
+from licet.supervise.jail import Ground
 from licet.supervise.walls import Wall, Walls
 from licet_controlled_process.claims import claimed
 from licet_monty.claims import contract
+from licet_restricted_linux import claims as restricted
 
 MONTY = contract(None, Walls(frozenset(Wall)))
+RESTRICTED = restricted.contract(
+    Ground(users=True, landlock=7, filters=True),
+    Groups({resource: Place(2, "") for resource in Resource}),
+)
 
 PAGE = Path(__file__).parent / "reference" / "controls.md"
 
@@ -77,7 +84,8 @@ network that leads out from none at all: what walls off the loopback alone passe
 
 The claims of the backends are those on Linux 6.12 or later, for an ordinary user. Where
 `controlled_process` runs as root, or where its kernel can't confine signals, some are weaker, and marked.
-Where the kernel lacks a wall, `monty` claims what its language holds alone, and says so.
+Where the kernel lacks a wall, `monty` claims what its language holds alone, and says so. `restricted_linux`
+claims less where it can have no control groups, no Landlock or no filter of system calls.
 
 A claim with the boundary `kernel` of a backend whose language is the first wall is attacked twice: in the
 language, and behind it, by plain Python within the same walls, as if the interpreter had been broken. Both
@@ -122,6 +130,7 @@ def _lines(control: Control) -> Iterator[str]:
     yield from (_attack(attack) for attack in ATTACKS if attack.control is control)
     yield ""
     yield from _claims("monty", MONTY[control])
+    yield from _claims("restricted_linux", RESTRICTED[control])
     yield from _claims("controlled_process", claimed(True, ())[control], _weaker(control))
     yield ""
 

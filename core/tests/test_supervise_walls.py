@@ -19,6 +19,7 @@ from licet.supervise.walls import Confinement, Launcher, Wall, Walls, landlock, 
 from licet.supervise.walls.calls import LAST, MACHINES, number
 from licet.supervise.walls.image import FAILURES, FIRST, Image
 from licet.supervise.walls.memory import executable, path_of
+from licet.supervise.walls.profiles import computing
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="these walls are Linux's")
 walled = pytest.mark.skipif(not look().standing, reason=f"no walls here: {look().missing.get(Wall.apart)}")
@@ -291,7 +292,7 @@ class Filter:
     """The kernel's interpreter of filters, as far as these use it."""
 
     def __init__(self, machine: str, *, signals: bool = False) -> None:
-        count, text = seccomp.program(machine, signals=signals)
+        count, text = seccomp.program(machine, computing(signals=signals))
         self.lines = [struct.unpack_from("<HBBI", text, 8 * n) for n in range(count)]
         assert len(text) == 8 * count <= 8 * 4096
         self.machine = machine
@@ -308,6 +309,8 @@ class Filter:
             place += 1
             if code == 0x20:
                 (value,) = struct.unpack_from("<I", data, k)
+            elif code == 0x54:
+                value &= k
             elif code == 0x06:
                 return int(k)
             else:
@@ -318,9 +321,10 @@ class Filter:
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_filter_lets_a_program_compute_and_nothing_else(machine: str) -> None:
     judge = Filter(machine)
-    listed = (*seccomp.PERMITTED, *seccomp.OPERATIONS)
+    profile = computing(signals=False)
+    listed = (*profile.permitted, *profile.tested)
     allowed = {name for name in listed if number(name, machine) is not None}
-    by_argument = set(seccomp.OPERATIONS) | {"clone", "prlimit64", "clone3", "tgkill"}
+    by_argument = set(profile.tested) | {"clone", "prlimit64", "clone3", "tgkill"}
     assert {name for name in allowed if judge(name) == ALLOW} >= allowed - by_argument
     named = {number(name, machine) for name in (*allowed, *by_argument)}
     others = {call: judge(call) for call in range(LAST + 1) if call not in named}
@@ -396,7 +400,7 @@ def test_what_a_machine_lacks_is_not_made_up() -> None:
     with pytest.raises(KeyError):
         number("read", "riscv64")
     with pytest.raises(KeyError):
-        seccomp.program("riscv64", signals=False)
+        seccomp.program("riscv64", computing(signals=False))
 
 
 @pytest.mark.skipif(os.uname().machine not in MACHINES, reason="no image is known for this machine")

@@ -58,11 +58,15 @@ class Commits:
     async def settle(self, plan: ExecutionPlan, outcome: Outcome, trail: Trail, digest: Digest) -> Written:
         """Commit the changes of a run that ended well; drop those of any other."""
         staged = outcome.staged
-        if staged is None or not staged.edits:
+        if staged is None:
             return NOTHING_WRITTEN
         try:
             if not outcome.succeeded:
-                return Written(dropped=len(staged.edits))
+                return Written(dropped=staged.lost)
+            if staged.refused is not None:
+                return Written(refused=staged.refused)
+            if not staged.edits:
+                return NOTHING_WRITTEN
             return await self._committed(plan, staged, trail, digest)
         except NotCommitted as problem:
             return Written(refused=str(problem))

@@ -45,7 +45,7 @@ from licet.units import duration
 STATE_NAME = ".licet"
 """The name of a state directory that lies beside a policy."""
 
-STANDARD = ("approvals", "audit", "controlled_process", "monty", "policies", "secrets")
+STANDARD = ("approvals", "audit", "controlled_process", "monty", "policies", "restricted_linux", "secrets")
 """The plugins that are enabled unless settings say otherwise."""
 
 MANAGED_FILE = administrators_directory() / "config.toml"

@@ -11,6 +11,7 @@ It runs in the child, sent by the host. Rules this module keeps:
 - an uncaught exception is printed to standard error as CPython prints it, and the exit code is 1;
 - `SystemExit` ends it as in CPython, but a number that is not 0 is never taken for success;
 - after that the interpreter shuts down as usual: threads are joined, exit handlers run, files are flushed.
+  Only a fork that `leaves` keeps what it was born with as it is.
 """
 
 import gc
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 CODE_NAME = "<string>"
 ONLY_AST = 0x400
 FAILED = 255
+UNFLUSHED = 120  # what CPython ends with then
 
 
 def main(settings: "dict[str, Any]", modules: "dict[str, dict[str, Any]]") -> None:
@@ -52,7 +54,52 @@ def main(settings: "dict[str, Any]", modules: "dict[str, dict[str, Any]]") -> No
         else:
             getattr(reporter, what)(*facts)
 
-    run(settings, inputs, report)
+    if not settings["leaves"]:
+        run(settings, inputs, report)
+        return
+    try:
+        run(settings, inputs, report)
+        status: object = 0
+    except SystemExit as leaving:
+        status = leaving.code
+    _leave(status)
+
+
+def _leave(status: object) -> None:
+    """End this process as its interpreter would, but for taking apart what was there before the code.
+
+    In a fork, each of those pages would be copied to be given back.
+    """
+    if status is not None and not isinstance(status, int):
+        try:
+            print(status, file=sys.stderr)
+        finally:
+            status = 1
+    try:
+        if "threading" in sys.modules:
+            sys.modules["threading"]._shutdown()
+        import atexit
+
+        atexit._run_exitfuncs()
+        _flush()
+        del sys.modules["__main__"]  # what the code made is finalised while its names still mean something
+        gc.collect()
+        flushed = _flush()
+    except BaseException:
+        flushed = False
+    posix._exit(int(status or 0) & 0xFF or (0 if flushed else UNFLUSHED))
+
+
+def _flush() -> bool:
+    """Write out what was printed; whether all of it is."""
+    flushed = True
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None and not stream.closed:
+                stream.flush()
+        except BaseException:
+            flushed = False
+    return flushed
 
 
 def _send(channel: int, frame: bytes) -> None:

@@ -56,7 +56,7 @@ def main(settings: dict[str, Any], modules: dict[str, dict[str, Any]]) -> int:
             _let_go(ends)
             _harden(call)
             _say(control, f"started {guest}\n")
-            used = _outlast(control, host, guest)
+            used = _outlast(control, host, guest, modules["used"]["Used"](guest))
             own, before = _own_time(), own
             _say(control, f"ended {used.status} {used.peak} {used.time + own - before}\n")
             if standby is None:
@@ -86,11 +86,10 @@ def _harden(call: Callable[..., int] | None) -> None:
         call("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
-def _outlast(control: int, host: list[int], guest: int) -> _Used:
+def _outlast(control: int, host: list[int], guest: int, used: Any) -> Any:
     """Wait for the end of the guest and of its tree; say what they have used."""
     import resource  # noqa: F401 - while the guest begins; `wait4` needs it at the end
 
-    used = _Used(guest)
     _await_end(control, host, guest, used)
     _sweep(guest, used)
     return used
@@ -104,36 +103,7 @@ def _own_time() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-class _Used:
-    """The status of the guest, and what the processes of its run have used, each with those that it reaped.
-
-    The peak is that of the largest process, in bytes; the time is that of all, in seconds.
-    """
-
-    def __init__(self, guest: int) -> None:
-        self.status: int | None = None
-        self.peak = 0
-        self.time = 0.0
-        self._guest = guest
-
-    def reap(self) -> bool:
-        """Reap one child if one is dead.
-
-        Raises:
-            ChildProcessError: there is no child.
-        """
-        pid, status, usage = posix.wait4(-1, posix.WNOHANG)
-        if pid == self._guest:
-            self.status = status
-        if pid:
-            self.peak = max(
-                self.peak, usage.ru_maxrss if sys.platform == "darwin" else usage.ru_maxrss * 1024
-            )
-            self.time += usage.ru_utime + usage.ru_stime
-        return bool(pid)
-
-
-def _await_end(control: int, host: list[int], guest: int, used: _Used) -> None:
+def _await_end(control: int, host: list[int], guest: int, used: Any) -> None:
     """Wait until the guest ends, or the host ends it, or the host dies."""
     import select
 
@@ -150,7 +120,7 @@ def _await_end(control: int, host: list[int], guest: int, used: _Used) -> None:
         used.reap()
 
 
-def _sweep(guest: int, used: _Used) -> None:
+def _sweep(guest: int, used: Any) -> None:
     """Kill and reap until no child is left; orphans become children, so this reaches every descendant.
 
     A process that forks and exits faster than it is found is caught in the end only if each look is short:

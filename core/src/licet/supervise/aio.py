@@ -13,12 +13,12 @@ import contextlib
 import threading
 
 from licet.supervise.calls import OnOutput, run_blocking
-from licet.supervise.launcher import Launcher
+from licet.supervise.holding import Supplier
 from licet.supervise.spec import ProcessOutcome, Spec
 from licet.supervise.stop import Stop
 
 
-async def run(spec: Spec, on_output: OnOutput, launcher: Launcher | None = None) -> ProcessOutcome:
+async def run(spec: Spec, on_output: OnOutput, launcher: Supplier | None = None) -> ProcessOutcome:
     """Run `spec`; see `run_blocking`. `on_output` is called in the thread of the run."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[ProcessOutcome] = loop.create_future()
@@ -58,6 +58,7 @@ async def _outlast(done: asyncio.Future[ProcessOutcome], stop: Stop) -> ProcessO
             cancelled = asked
             stop.set()
     if cancelled is not None:
-        done.exception()
+        if done.exception() is None:
+            done.result().drop()
         raise cancelled
     return done.result()

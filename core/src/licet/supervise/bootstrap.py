@@ -66,7 +66,8 @@ def start(fd):
 """Goes between an import of the system's own module as `system` and a call of `start`."""
 
 _LOADER = f"import posix as system\n{LOADER}start(int(sys.argv[1]))\n"
-_KEEPER = (("walls", "licet.supervise", "_walls.py"), ("main", "licet.supervise", "_keeper.py"))
+_USED = ("used", "licet.supervise", "_used.py")
+_KEEPER = (("walls", "licet.supervise", "_walls.py"), _USED, ("main", "licet.supervise", "_keeper.py"))
 _LASTING_KEEPER = (*_KEEPER, ("standby", "licet.supervise", "_standby.py"))
 _GUEST = (("main", "licet.supervise", "_guest.py"),)
 _DECODE = (("decode", "licet.values", "_decode.py"),)
@@ -103,7 +104,7 @@ def keeper_message(spec: Spec, *, fresh: bool, idle: float | None) -> bytes:
     if not fresh:
         return _frame(marshal.dumps(settings))
     modules, interpreter = (_KEEPER, spec.interpreter) if idle is None else (_LASTING_KEEPER, sys.executable)
-    return _pack(modules, interpreter, settings)
+    return pack(modules, interpreter, settings)
 
 
 def guest_message(spec: Spec) -> bytes:
@@ -131,11 +132,13 @@ def guest_message(spec: Spec) -> bytes:
         "no_memory": NO_MEMORY,
         "frame_limit": FRAME_LIMIT,
         "budget": BUDGET,
+        "leaves": spec.jail is not None,
     }
-    return _pack(_GUEST, spec.interpreter, settings)
+    return pack(_GUEST, spec.interpreter, settings)
 
 
-def _pack(modules: _Modules, interpreter: str, settings: dict[str, Any]) -> bytes:
+def pack(modules: _Modules, interpreter: str, settings: dict[str, Any]) -> bytes:
+    """Return `modules` and `settings` as an `interpreter` takes them that was started by `command`."""
     return _frame(marshal.dumps((_load(modules, interpreter == INTERPRETER), settings)))
 
 

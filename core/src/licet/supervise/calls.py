@@ -14,7 +14,7 @@ from licet.supervise.spec import ProcessOutcome, Spec
 from licet.supervise.stop import Stop
 
 if TYPE_CHECKING:
-    from licet.supervise.launcher import Launcher
+    from licet.supervise.holding import Supplier
 
 Stream = Literal["stdout", "stderr"]
 OnOutput = Callable[[Stream, bytes], bool]
@@ -24,7 +24,7 @@ GRACE = 2.0
 
 
 def run_blocking(
-    spec: Spec, on_output: OnOutput, stop: Stop | None = None, launcher: Launcher | None = None
+    spec: Spec, on_output: OnOutput, stop: Stop | None = None, launcher: Supplier | None = None
 ) -> ProcessOutcome:
     """Run `spec` to its end, and return once nothing of it is left.
 

@@ -7,11 +7,16 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Container, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from licet.supervise import bootstrap, tree
 from licet.supervise.descriptors import Descriptors
+from licet.supervise.spec import Reason, Spec, Used
+from licet.supervise.wires import read
+
+if TYPE_CHECKING:
+    from licet.supervise.jail.spec import Written
 
 PATIENCE = 2.0
 """How many seconds a keeper has to take a run, or to end."""
@@ -35,6 +40,8 @@ class Keeper:
     Raises:
         OSError, ValueError: the interpreter can't be started.
     """
+
+    look_each: float | None = None
 
     def __init__(
         self, interpreter: str, environment: Mapping[str, str], ends: Ends, idle: float | None = None
@@ -65,6 +72,33 @@ class Keeper:
         self.pid = self._process.pid
         self.control = self._control.fileno()
         tree.forbid_core_dumps(self.pid)
+
+    def message(self, spec: Spec) -> bytes:
+        """What makes it keep this run."""
+        return bootstrap.keeper_message(spec, fresh=self.fresh, idle=self.idle)
+
+    def hear(self) -> bytes | None:
+        """What it says: b"" once it is gone, None if there is nothing now."""
+        return read(self.control)
+
+    def settled(self) -> None:
+        """It may begin at once."""
+
+    def used_up(self) -> Reason | None:
+        """Limits here are the system's, which ends who passes them."""
+        return None
+
+    def reached(self) -> Container[Reason]:
+        """Nothing is counted but by who reaps."""
+        return ()
+
+    def used(self, told: Used) -> Used:
+        """No more than it tells."""
+        return told
+
+    def written(self) -> tuple[Written, ...]:
+        """Nothing of what the code wrote is kept apart."""
+        return ()
 
     def ask(self, ends: Ends) -> bool:
         """Give it another run to keep; False if it is gone. Its word `taken` says that it was still there."""

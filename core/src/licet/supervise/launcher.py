@@ -20,6 +20,7 @@ import weakref
 
 from licet.supervise.inheritance import inheritance
 from licet.supervise.keeper import Ends, Keeper
+from licet.supervise.spec import Spec
 
 IDLE = 10.0
 """How many seconds a keeper waits for its next run."""
@@ -49,11 +50,12 @@ class Launcher:
         self._waiting: list[Keeper] = []
         weakref.finalize(self, _dismiss, self._waiting, self._owner)
 
-    def find(self, ends: Ends, sharing: str = "") -> Keeper | None:
+    def find(self, ends: Ends, spec: Spec) -> Keeper | None:
         """Return a keeper that was given `ends`; None if the run has to start one of its own.
 
-        Only runs of equal `sharing` get the same keeper.
+        Only runs of equal `Spec.sharing` get the same keeper.
         """
+        sharing = spec.sharing
         if self._owner != os.getpid():
             self._disown()
         lately = time.monotonic() - self._used < self._idle
@@ -92,7 +94,7 @@ class Launcher:
             self._lasting[keeper] = inherited, sharing
         return keeper
 
-    def part(self, keeper: Keeper, *, well: bool) -> None:
+    def part(self, keeper: Keeper, /, *, well: bool) -> None:
         """Take leave of a keeper whose run is over; one that lasts waits for another if it ended `well`."""
         self._used = time.monotonic()
         with self._lock:

@@ -13,22 +13,27 @@ Rules this module keeps:
 from __future__ import annotations
 
 import os
-import signal
 import time
+from collections.abc import Container
+from typing import TYPE_CHECKING
 
 from licet.supervise import bootstrap, readback, tree
 from licet.supervise.calls import GRACE, OnOutput, Stream
 from licet.supervise.channel import Channel
 from licet.supervise.descriptors import Descriptors
+from licet.supervise.holding import Holder, Supplier
 from licet.supervise.keeper import PATIENCE, Ends, Keeper
-from licet.supervise.launcher import Launcher
-from licet.supervise.spec import ProcessOutcome, Reason, Snippet, Spec, Used
+from licet.supervise.spec import ProcessOutcome, Reason, Spec, Used
 from licet.supervise.stop import Stop
+from licet.supervise.verdict import verdict
 from licet.supervise.wires import Wires, read
+
+if TYPE_CHECKING:
+    from licet.supervise.jail.spec import Written
 
 
 def run_blocking(
-    spec: Spec, on_output: OnOutput, stop: Stop | None = None, launcher: Launcher | None = None
+    spec: Spec, on_output: OnOutput, stop: Stop | None = None, launcher: Supplier | None = None
 ) -> ProcessOutcome:
     """Run `spec` to its end, as `licet.supervise.run_blocking` says.
 
@@ -43,7 +48,7 @@ def run_blocking(
 
 
 def _run_once(
-    spec: Spec, on_output: OnOutput, stop: Stop | None, launcher: Launcher | None, began: float
+    spec: Spec, on_output: OnOutput, stop: Stop | None, launcher: Supplier | None, began: float
 ) -> ProcessOutcome:
     with Descriptors() as fds:
         run = _Run(spec, on_output, stop, launcher, fds, began)
@@ -55,6 +60,8 @@ def _run_once(
         finally:
             run.part()
         if run.raised is not None:
+            for place in run.written:
+                os.close(place.descriptor)
             raise run.raised
         return run.outcome()
 
@@ -75,7 +82,7 @@ class _Run:
         spec: Spec,
         on_output: OnOutput,
         stop: Stop | None,
-        launcher: Launcher | None,
+        launcher: Supplier | None,
         fds: Descriptors,
         began: float,
     ) -> None:
@@ -84,15 +91,17 @@ class _Run:
         self.stop = stop
         # no keeper may last that the code can reach, or that would look an interpreter up in the workdir
         may_last = spec.confine_signals and os.path.isabs(spec.interpreter)  # noqa: PTH117
-        self.launcher = launcher if may_last else None
+        self.launcher = launcher if may_last or spec.jail is not None else None
         self.fds = fds
         self.wires = Wires(fds)
         self.channel = Channel(bootstrap.FRAME_LIMIT)
         self.began = began
         self.deadline = None if spec.wall_time is None else began + spec.wall_time
-        self.keeper: Keeper | None = None
+        self.keeper: Holder | None = None
         self.taken = True
         self.take_until: float | None = None
+        self.look_at: float | None = None
+        self.reached: Container[Reason] = ()
         self.guest: tree.Guest | None = None
         self.walls: tuple[str, ...] | None = None
         self.seen: dict[str, str] = {}
@@ -103,9 +112,11 @@ class _Run:
         self.peak_memory: int | None = None
         self.cpu_time: float | None = None
         self.ended = 0.0
+        self.used = Used()
         self.failure: str | None = None
         self.raised: BaseException | None = None
         self.lines = b""
+        self.written: tuple[Written, ...] = ()
 
     # -- start
 
@@ -126,15 +137,20 @@ class _Run:
         self.wires.drain_to(err, lambda: self._on_output("stderr", err))
         self.wires.drain_to(self.to_guest, lambda: self._on_channel(self.to_guest))
         self.wires.listen(keeper.control, lambda: self._on_control(keeper))
-        message = bootstrap.keeper_message(self.spec, fresh=keeper.fresh, idle=keeper.idle)
-        self.wires.send(keeper.control, message)
+        self.wires.send(keeper.control, keeper.message(self.spec))
         if self.spec.stdin:
             self.wires.feed(stdin, self.spec.stdin)
         if self.stop is not None:
             self.wires.listen(self.stop.fileno(), self._on_stop)
 
-    def _find_keeper(self, ends: Ends) -> Keeper:
-        keeper = self.launcher.find(ends, self.spec.sharing) if self.launcher is not None else None
+    def _ask_launcher(self, launcher: Supplier, ends: Ends) -> Holder | None:
+        try:
+            return launcher.find(ends, self.spec)
+        except OSError as problem:
+            raise _Unlaunched(problem.strerror or str(problem)) from None
+
+    def _find_keeper(self, ends: Ends) -> Holder:
+        keeper = self._ask_launcher(self.launcher, ends) if self.launcher is not None else None
         if keeper is not None:
             self.taken = keeper.fresh
             self.take_until = None if keeper.fresh else time.monotonic() + PATIENCE
@@ -172,12 +188,20 @@ class _Run:
                 self._abandon("the run did not end when it was killed")
         elif self.deadline is not None and now >= self.deadline:
             self.end(Reason.timeout)
+        elif self.keeper is not None and self.look_at is not None and now >= self.look_at:
+            self._look_at_usage(self.keeper, now)
         if self.keeper is not None and self.take_until is not None and now >= self.take_until:
             self.take_until = None
             self.keeper.kill()  # it does not even read; its end is heard on the control socket
 
+    def _look_at_usage(self, keeper: Holder, now: float) -> None:
+        passed = keeper.used_up()
+        if passed is not None:
+            self.end(passed)
+        self.look_at = None if keeper.look_each is None else now + keeper.look_each
+
     def _patience(self) -> float | None:
-        until = [self.deadline if self.grace is None else self.grace, self.take_until]
+        until = [self.deadline if self.grace is None else self.grace, self.take_until, self.look_at]
         moments = [moment for moment in until if moment is not None]
         return max(min(moments) - time.monotonic(), 0.0) if moments else None
 
@@ -231,8 +255,8 @@ class _Run:
             self.wires.drop(self.stop.fileno())
         self.end(Reason.cancelled)
 
-    def _on_control(self, keeper: Keeper) -> None:
-        data = read(keeper.control)
+    def _on_control(self, keeper: Holder) -> None:
+        data = keeper.hear()
         if data is None:
             return
         if not data:
@@ -267,6 +291,10 @@ class _Run:
 
     def _let_begin(self, guest: int) -> None:
         """Look at the guest, whose walls stand now, and send it its code."""
+        if self.keeper is not None:
+            self.keeper.settled()
+            if self.keeper.look_each is not None:
+                self.look_at = time.monotonic() + self.keeper.look_each
         try:
             self.seen = readback.look(guest, bootstrap.limits(self.spec))
         except readback.NotTaken as problem:
@@ -298,6 +326,9 @@ class _Run:
             return
         if not self.over:
             self._abandon("the supervision of the run failed")
+        self.written, self.reached = self.keeper.written(), self.keeper.reached()
+        told = Used(self.ended - self.began, self.cpu_time, self.peak_memory)
+        self.used = self.keeper.used(told)
         if self.launcher is not None:
             self.launcher.part(self.keeper, well=self.status is not None and self.cause is None)
         else:
@@ -305,11 +336,20 @@ class _Run:
 
     def outcome(self) -> ProcessOutcome:
         """Say what happened."""
-        used = Used(self.ended - self.began, self.cpu_time, self.peak_memory)
+        used = self.used
         ended = self.status is not None
         if self.cause is None and (not ended or self.failure is not None):
-            return ProcessOutcome(Reason.launch_failed, used=used, detail=self.failure)
-        reason, exit_code, number = self._verdict()
+            return ProcessOutcome(Reason.launch_failed, used=used, detail=self.failure, written=self.written)
+        report = self.channel.report
+        reason, exit_code, number = verdict(
+            self.spec,
+            self.status,
+            self.cause,
+            report.error,
+            begun=self.channel.begun,
+            reached=self.reached,
+            cpu_time=self.cpu_time,
+        )
         detail = self.failure or self.channel.fault
         if reason is Reason.launch_failed and self.failure is None:
             detail = "the interpreter ended before it ran anything"
@@ -317,30 +357,11 @@ class _Run:
             reason=reason,
             exit_code=exit_code,
             signal=number,
-            report=self.channel.report,
+            report=report,
             used=used,
             swept=ended,
             applied=self.walls or (),
             seen=self.seen,
             detail=detail,
+            written=self.written,
         )
-
-    def _verdict(self) -> tuple[Reason, int | None, int | None]:
-        if self.cause is not None or self.status is None:
-            return self.cause or Reason.backend_lost, None, None
-        if isinstance(self.spec.work, Snippet) and not self.channel.begun:
-            too_small = self.spec.memory is not None
-            return Reason.memory_limit if too_small else Reason.launch_failed, None, None
-        code = os.waitstatus_to_exitcode(self.status)
-        if code >= 0:
-            error = self.channel.report.error
-            out_of_memory = error is not None and error.type == "MemoryError" and code == 1
-            if out_of_memory and self.spec.memory is not None:
-                return Reason.memory_limit, None, None
-            return Reason.exited, code, None
-        if self.spec.cpu_time is not None and (
-            code == -signal.SIGXCPU
-            or (code == -signal.SIGKILL and (self.cpu_time or 0.0) >= self.spec.cpu_time)
-        ):
-            return Reason.cpu_limit, None, None
-        return Reason.exited, None, -code

@@ -13,7 +13,10 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from licet.supervise.jail.spec import Jail, Written
 
 INTERPRETER: str = getattr(sys, "_base_executable", sys.executable) if os.name == "nt" else sys.executable
 """This interpreter. On Windows, the one of a virtual environment only starts another as its child."""
@@ -28,6 +31,8 @@ class Reason(StrEnum):
     output_limit = "output_limit"
     cpu_limit = "cpu_limit"
     memory_limit = "memory_limit"
+    process_limit = "process_limit"
+    file_limit = "file_limit"
     launch_failed = "launch_failed"
     backend_lost = "backend_lost"
 
@@ -58,9 +63,12 @@ class Spec:
 
     `workdir` is an absolute path without a symbolic link on it, or nothing is started.
     `cpu_time` (rounded up to whole seconds) and `memory` (address space) bound each process of the run, not
-    their sum. `confine_signals` demands the kernel's wall round the run, see `licet.supervise.kernel`; a
-    run that can't have it is not started. `interpreter` also runs the keeper, whatever is run. One keeper may
-    supervise two runs, one after the other, only if their `sharing` is equal.
+    their sum, but for a run in a jail on a host with control groups; `processes` bounds how many there are at
+    once, in a jail alone. `confine_signals` demands the kernel's wall round the run, see
+    `licet.supervise.kernel`; a run that can't have it is not started. `interpreter` also runs the keeper,
+    whatever is run. One keeper may supervise two runs, one after the other, only if their `sharing` is equal.
+    In a `jail` (Linux), the run is the launcher's of `licet.supervise.jail`; without `warm`, nothing that was
+    started for another run serves it.
     """
 
     work: Snippet | Program
@@ -70,9 +78,12 @@ class Spec:
     wall_time: float | None = None
     cpu_time: float | None = None
     memory: int | None = None
+    processes: int | None = None
     confine_signals: bool = False
     interpreter: str = INTERPRETER
     sharing: str = ""
+    jail: Jail | None = None
+    warm: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +106,13 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What a run used, all of its processes together; `peak_memory` is that of the largest one."""
+    """What a run used, all of its processes together; `peak_memory` is that of the largest one, if nothing
+    counts them together. `bytes_written` is what lies on storage of its own in the end."""
 
     wall_time: float = 0.0
     cpu_time: float | None = None
     peak_memory: int | None = None
+    bytes_written: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +122,8 @@ class ProcessOutcome:
     `exit_code` or `signal` is set for `exited`. `swept` says that the keeper saw every descendant dead;
     where it is False, something may have outlived the run. `applied` tells the walls that were put up, `seen`
     what the system showed of the process before its code began, by control, `dropped` the limits that were
-    stated and that this host took without keeping them.
+    stated and that this host took without keeping them. `written` is where code in a jail could write;
+    whoever takes the outcome closes its descriptors.
     """
 
     reason: Reason
@@ -122,3 +136,9 @@ class ProcessOutcome:
     seen: Mapping[str, str] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
     detail: str | None = None
+    written: tuple[Written, ...] = ()
+
+    def drop(self) -> None:
+        """Close what came with it, where nobody is to have it."""
+        for place in self.written:
+            os.close(place.descriptor)

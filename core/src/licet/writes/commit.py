@@ -64,7 +64,7 @@ def commit(
         NotCommitted: nothing was done, or all of it was put back; the message says why.
     """
     for edit in edits:
-        _check_opened(edit, opened)
+        check_opened(edit, opened)
     for edit, inside in _outermost(edits):
         _check_depth(edit, inside)
     with ExitStack() as stack:
@@ -134,7 +134,7 @@ def _drafted(entry: JournalEntry, targets: Sequence[_Target], at: At) -> Journal
 def _take_place(target: _Target, step: Step, at: At) -> None:
     found = walking.look(target.parent)
     if found is None or identity_of(found) != step.parent_id:
-        raise _changed(target.parent)
+        raise changed(target.parent)
     _check(target)
     at("checked")
     try:
@@ -145,7 +145,7 @@ def _take_place(target: _Target, step: Step, at: At) -> None:
         else:
             walking.exchange(target.above, step.draft, step.name)
     except (FileExistsError, FileNotFoundError):
-        raise _changed(target.edit.path) from None
+        raise changed(target.edit.path) from None
     at("in place")
     if step.had is not None:
         _check_old(target, step.draft, moved=True)
@@ -157,7 +157,7 @@ def _take_place(target: _Target, step: Step, at: At) -> None:
 def _check(target: _Target) -> None:
     if target.edit.seen is None:
         if walking.look_in(target.above, target.name) is not None:
-            raise _changed(target.edit.path)
+            raise changed(target.edit.path)
         return
     _check_old(target, target.name)
 
@@ -167,7 +167,7 @@ def _check_old(target: _Target, name: str, *, moved: bool = False) -> None:
     assert seen is not None
     found = walking.look_in(target.above, name)
     if found is None or not seen.is_same(found, moved=moved):
-        raise _changed(path)
+        raise changed(path)
     if seen.kind == "directory":
         _check_directory(target.above, name, target, path)
     else:
@@ -184,7 +184,7 @@ def _check_directory(above: int, name: str, target: _Target, path: str) -> None:
             edit = target.inside.get(inner)
             found = walking.look_in(inside, entry.name)
             if edit is None or edit.seen is None or found is None or not edit.seen.is_same(found):
-                raise _changed(inner)
+                raise changed(inner)
             if edit.seen.kind == "directory":
                 _check_directory(inside, entry.name, target, inner)
             else:
@@ -214,7 +214,7 @@ def _check_content(above: int, name: str, seen: Seen, path: str) -> None:
     finally:
         os.close(descriptor)
     if digest.hexdigest() != seen.sha256:
-        raise _changed(path)
+        raise changed(path)
 
 
 # -- what is made
@@ -288,12 +288,17 @@ def _opened(edit: Edit, inside: dict[str, Edit], stack: ExitStack) -> _Target:
     try:
         above = walking.open_directory(parent)
     except (FileNotFoundError, NotADirectoryError):
-        raise _changed(parent) from None
+        raise changed(parent) from None
     stack.callback(os.close, above)
     return _Target(edit, above, parent, name, inside)
 
 
-def _check_opened(edit: Edit, opened: Opened) -> None:
+def check_opened(edit: Edit, opened: Opened) -> None:
+    """Refuse an edit that takes what the plan does not open.
+
+    Raises:
+        NotCommitted: as said.
+    """
     needed = intents_of("remove" if edit.content is None and not edit.directory else "write", edit.path)
     for intent in needed:
         if not opened.opens("write", intent.target or ""):
@@ -306,7 +311,8 @@ def _check_depth(edit: Edit, inside: Iterable[str]) -> None:
         raise NotCommitted(f"`{edit.path}` is more than {MOST_LEVELS} levels deep, so nothing was written")
 
 
-def _changed(path: str) -> NotCommitted:
+def changed(path: str) -> NotCommitted:
+    """The refusal of a path that others changed meanwhile."""
     return NotCommitted(f"`{path}` was changed by others while the code ran, so nothing was written")
 
 

@@ -98,10 +98,19 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Staged:
-    """All that a run changed, by path; `close` gives its storage back."""
+    """All that a run changed, by path; `close` gives its storage back.
+
+    `refused` says why nothing of it can be committed, whatever it is; then there are no edits.
+    """
 
     edits: tuple[Edit, ...] = ()
     close: Callable[[], None] = field(default=lambda: None, repr=False)
+    refused: str | None = None
+
+    @property
+    def lost(self) -> int:
+        """How many changes are dropped with it; one stands for all that are refused."""
+        return len(self.edits) or int(self.refused is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,15 +21,26 @@ PROGRAMS = READ_FILE | EXECUTE
 FOLDERS = READ_FILE | 1 << 3
 """Files below a folder are read, and their names are listed."""
 
+CHANGES = sum(1 << right for right in (1, 4, 5, 7, 8, 10, 12, 13, 14))
+"""What is written, made, moved and removed; neither devices nor sockets are made."""
+USES = 1 << 1 | 1 << 15
+"""Devices are written to, and asked."""
+OF_FILES = EXECUTE | READ_FILE | 1 << 1 | 1 << 14 | 1 << 15
+"""Rights that mean something on a file."""
+
 _RIGHTS = {1: 13, 2: 14, 3: 15, 5: 16}  # how many there are from this version on
 _BIND_AND_CONNECT_TCP = 0b11
 _ABSTRACT_SOCKETS_AND_SIGNALS = 0b11
 
 
+def known(version: int) -> int:
+    """All rights on files that `version` knows."""
+    return (1 << max(count for since, count in _RIGHTS.items() if since <= version)) - 1
+
+
 def ruleset(version: int) -> bytes:
     """The attributes of a ruleset that governs all that `version` can."""
-    files = (1 << max(count for since, count in _RIGHTS.items() if since <= version)) - 1
-    words = [files]
+    words = [known(version)]
     if version >= NET_SINCE:
         words.append(_BIND_AND_CONNECT_TCP)
     if version >= SCOPES_SINCE:

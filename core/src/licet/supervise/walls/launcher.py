@@ -19,6 +19,7 @@ from pathlib import Path
 
 from licet.supervise.walls import landlock, memory, seccomp
 from licet.supervise.walls.image import FAILURES, Image
+from licet.supervise.walls.profiles import computing
 from licet.supervise.walls.standing import Wall, Walls
 
 _CWD, _PATH_ONLY, _TO_WRITE = -100, 0x280000, 1  # AT_FDCWD, O_PATH | O_CLOEXEC, O_WRONLY
@@ -87,7 +88,7 @@ def program(confinement: Confinement, parent: int) -> Image:
     image.call("prctl", _DIES_WITH_PARENT, _SIGKILL, what="be killed with its host")
     image.call("getppid", least=parent, most=parent, what="find its host alive")
     if Wall.calls in walls.standing:
-        count, lines = seccomp.program(confinement.machine, signals=_confines_signals(walls))
+        count, lines = seccomp.program(confinement.machine, computing(signals=_confines_signals(walls)))
         image.call("seccomp", 1, 0, image.words(count, image.data(lines)), what="filter its system calls")
     argv = [image.text(word) for word in confinement.argv]
     variables = [image.text(f"{name}={value}") for name, value in confinement.environment.items()]

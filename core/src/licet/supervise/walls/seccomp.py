@@ -1,81 +1,70 @@
-"""The filter of system calls round a program that computes: what it lets through, in the kernel's own form.
+"""Filters of system calls, in the kernel's own form, compiled from a profile of what is let through.
 
 Rules this module keeps:
 
-- a list of what is let through: memory, threads, time, its own signals, descriptors that are open, and
-  opening files, which another wall judges. All else is refused, so that a call is never forgotten;
-- no socket is made, no process started, none looked into, and no interface to the kernel opened that this
-  filter would not see into;
+- a list of what is let through: all else is refused, so that a call is never forgotten;
 - a refused call fails with EPERM; one that this list is too old to know, and `clone3`, whose flags no filter
   can read, with ENOSYS, so that programs take the older way;
-- a call by another calling convention than the machine's own ends the process.
+- a call by another calling convention than the machine's own ends the process;
+- what a filter can't read, it does not judge: it looks at numbers, and never at what an address leads to.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from licet.supervise.walls.calls import LAST, number
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
-_MEMORY = ("brk", "mmap", "munmap", "mremap", "mprotect", "madvise", "msync", "membarrier")
-_THREADS = (
-    *("set_tid_address", "set_robust_list", "rseq", "futex", "futex_waitv", "gettid", "sched_yield"),
-    *("sched_getaffinity", "sched_getparam", "sched_getscheduler"),
-    *("sched_get_priority_max", "sched_get_priority_min", "getpriority", "getcpu"),
-    *("arch_prctl", "exit", "exit_group", "restart_syscall"),
-)
-_TIME = (
-    *("clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep"),
-    *("gettimeofday", "time", "times", "getitimer"),
-)
-_SIGNALS = (
-    *("rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigtimedwait"),
-    *("rt_sigsuspend", "sigaltstack", "pause"),
-)
-_DESCRIPTORS = (
-    *("read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev"),
-    *("close", "close_range", "dup", "dup2", "dup3", "lseek", "fstat", "fsync", "fdatasync", "fadvise64"),
-    *("poll", "ppoll", "select", "pselect6", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait"),
-    *("eventfd2", "pipe", "pipe2", "getdents64"),
-)
-_FILES = (
-    *("open", "openat", "access", "faccessat", "faccessat2", "stat", "lstat", "newfstatat", "statx"),
-    *("readlink", "readlinkat", "getcwd", "chdir", "fchdir", "statfs", "fstatfs"),
-)
-_ITSELF = (
-    *("getpid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getgroups", "getresuid", "getresgid"),
-    *("getpgid", "getpgrp", "getsid", "getrusage", "getrlimit", "uname", "sysinfo", "umask", "getrandom"),
-    *("capget", "wait4", "waitid"),
-    "execve",  # by which the launcher becomes the program; Landlock says which files can be executed
-)
-PERMITTED = (*_MEMORY, *_THREADS, *_TIME, *_SIGNALS, *_DESCRIPTORS, *_FILES, *_ITSELF)
-"""Let through whatever their arguments are."""
-
-OPERATIONS = {
-    # name and version of a thread, names of memory; whether new privileges are renounced
-    "prctl": (0, (15, 16, 39, 0x53564D41)),
-    # duplicate, flags, size of a pipe: none that has signals sent, takes leases or locks
-    "fcntl": (1, (0, 1, 2, 3, 4, 1030, 1032)),
-    # ask for a terminal, count what can be read, close on exec, do not block
-    "ioctl": (1, (0x5401, 0x541B, 0x5421, 0x5450, 0x5451)),
-}
-"""Let through where an argument, by its place, has one of these values."""
-
 _THREAD, _NAMESPACES = 0x00010000, 0x7E020080
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
-_LOAD, _IF_EQUAL, _IF_ABOVE, _IF_ANY, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x06
-_ALLOW, _KILL, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000
+_LOAD, _MASK, _IF_EQUAL, _IF_ABOVE, _IF_ANY, _RETURN = 0x20, 0x54, 0x15, 0x25, 0x45, 0x06
+_ALLOW, _KILL, _REFUSE, _ASK = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
 _EPERM, _ENOSYS = 1, 38
 
 _Line = tuple[int, int, int, int]
 
 
-def program(machine: str, *, signals: bool) -> tuple[int, bytes]:
-    """The filter for `machine`: how many instructions, and what they are.
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """The argument at a place, as far as `mask` covers its lower half, has one of these values."""
 
-    `signals` lets a program signal threads, where another wall keeps it from those of others.
+    place: int
+    values: tuple[int, ...]
+    mask: int = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Zero:
+    """The argument at a place is nothing, in all of its 64 bits."""
+
+    place: int
+
+
+Tests = tuple[OneOf | Zero, ...]
+"""All of them have to hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What is let through.
+
+    `permitted` is, whatever its arguments are; `tested` where all tests hold. `threads` says what `clone` may
+    make: threads alone, or processes as well, in the namespaces that there are. `asked` waits for an answer
+    of whoever has the filter's listener.
+    """
+
+    permitted: tuple[str, ...]
+    tested: Mapping[str, Tests] = field(default_factory=dict)
+    threads: bool = True
+    asked: tuple[str, ...] = ()
+
+
+def program(machine: str, profile: Profile) -> tuple[int, bytes]:
+    """The filter for `machine`: how many instructions, and what they are.
 
     Raises:
         KeyError: the machine is not known here.
@@ -88,13 +77,13 @@ def program(machine: str, *, signals: bool) -> tuple[int, bytes]:
         (_IF_ABOVE, 0, 1, LAST),
         _answer(_REFUSE | _ENOSYS),
     ]
-    for name in (*PERMITTED, *(("tgkill",) if signals else ())):
+    for name in profile.permitted:
         lines += _block(name, machine, [_answer(_ALLOW)])
-    for name, (place, values) in OPERATIONS.items():
-        lines += _block(name, machine, _any_of(place, values))
-    # new limits are none of its business; looking at them is
-    lines += _block("prlimit64", machine, _zero(2))
-    lines += _block("clone", machine, _thread_alone())
+    for name, tests in profile.tested.items():
+        lines += _block(name, machine, _all_of(tests))
+    for name in profile.asked:
+        lines += _block(name, machine, [_answer(_ASK)])
+    lines += _block("clone", machine, _made(threads=profile.threads))
     lines += _block("clone3", machine, [_answer(_REFUSE | _ENOSYS)])
     lines.append(_answer(_REFUSE | _EPERM))
     return len(lines), b"".join(struct.pack("<HBBI", *line) for line in lines)
@@ -114,9 +103,19 @@ def _low(place: int) -> int:
     return _ARGUMENTS + 8 * place
 
 
-def _any_of(place: int, values: tuple[int, ...]) -> list[_Line]:
-    tests = [(_IF_EQUAL, len(values) - n, 0, value) for n, value in enumerate(values)]
-    return [(_LOAD, 0, 0, _low(place)), *tests, _answer(_REFUSE | _EPERM), _answer(_ALLOW)]
+def _all_of(tests: Tests) -> list[_Line]:
+    """Each test goes on to the next where it holds, and refuses where it does not."""
+    lines: list[_Line] = []
+    for test in tests:
+        lines += _zero(test.place) if isinstance(test, Zero) else _one_of(test)
+    return [*lines, _answer(_ALLOW)]
+
+
+def _one_of(test: OneOf) -> list[_Line]:
+    masked = [] if test.mask == 0xFFFFFFFF else [(_MASK, 0, 0, test.mask)]
+    count = len(test.values)
+    equals = [(_IF_EQUAL, count - n, 0, value) for n, value in enumerate(test.values)]
+    return [(_LOAD, 0, 0, _low(test.place)), *masked, *equals, _answer(_REFUSE | _EPERM)]
 
 
 def _zero(place: int) -> list[_Line]:
@@ -126,15 +125,15 @@ def _zero(place: int) -> list[_Line]:
         (_LOAD, 0, 0, _low(place) + 4),
         (_IF_EQUAL, 1, 0, 0),
         _answer(_REFUSE | _EPERM),
-        _answer(_ALLOW),
     ]
 
 
-def _thread_alone() -> list[_Line]:
-    """A thread of this process, in the namespaces that it has."""
+def _made(*, threads: bool) -> list[_Line]:
+    """A thread of this process, or without `threads` a process as well, in the namespaces that it has."""
+    thread = [(_IF_ANY, 0, 1, _THREAD)] if threads else []
     return [
         (_LOAD, 0, 0, _low(0)),
-        (_IF_ANY, 0, 1, _THREAD),
+        *thread,
         (_IF_ANY, 0, 1, _NAMESPACES),
         _answer(_REFUSE | _EPERM),
         _answer(_ALLOW),

@@ -22,7 +22,7 @@ from pathlib import Path
 from licet.supervise.kernel import landlock_version
 from licet.supervise.walls.calls import MACHINES, number
 
-_FILES_SINCE = 3  # before that a file that may be read could be cut by opening it
+FILES_SINCE = 3  # before that a file that may be read could be cut by opening it
 _ACTION_KNOWN, _ALLOW = 2, 0x7FFF0000
 _NO_DESCRIPTOR = (1 << 31) - 1
 
@@ -79,10 +79,10 @@ def look() -> Walls:
         return Walls(missing=dict.fromkeys(Wall, reason))
     standing, missing = {Wall.apart, Wall.privileges}, {}
     version = landlock_version()
-    if version >= _FILES_SINCE:
+    if version >= FILES_SINCE:
         standing.add(Wall.files)
     else:
-        missing[Wall.files] = f"this kernel has no Landlock of today (ABI {version}, needed {_FILES_SINCE})"
+        missing[Wall.files] = f"this kernel has no Landlock of today (ABI {version}, needed {FILES_SINCE})"
     if _filters():
         standing.add(Wall.calls)
     else:

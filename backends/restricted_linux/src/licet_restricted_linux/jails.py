@@ -1,0 +1,60 @@
+"""A plan as a jail: what is opened is shown, what is kept closed inside it is hidden or frozen."""
+
+from __future__ import annotations
+
+from licet import supervise
+from licet.plan import ExecutionPlan
+from licet.supervise.jail import Jail, needs
+from licet.writes.layer import Layer
+from licet.writes.layer import staged as collected
+from licet.writes.staged import Staged
+
+MOST_BYTES = 1 << 40
+"""What a run may bring to the host where its limit `files` is nobody's: its storage is smaller anyway."""
+
+
+def spec(plan: ExecutionPlan) -> supervise.Spec:
+    """What `licet.supervise` has to run; every stated limit is in it, or is kept by core."""
+    limits, of_python = plan.limits, needs()
+    return supervise.Spec(
+        work=supervise.Snippet(plan.code, plan.inputs, limits.recursion),
+        workdir=plan.workdir,
+        environment=plan.environment,
+        stdin=plan.stdin,
+        wall_time=limits.wall_time,
+        cpu_time=limits.cpu_time,
+        memory=limits.memory,
+        processes=limits.processes,
+        interpreter=of_python.program,
+        sharing=f"{plan.tenant}\0{plan.policy_class}",
+        jail=jail(plan),
+    )
+
+
+def staged(plan: ExecutionPlan, ended: supervise.ProcessOutcome) -> Staged | None:
+    """What the run wrote, None if it could write nowhere; its descriptors belong to what is returned."""
+    if not ended.written:
+        return None
+    layers = [
+        Layer(place.path, place.descriptor, place.lower, place.bare or place.lower is None)
+        for place in ended.written
+    ]
+    most = plan.limits.files
+    return collected(layers, plan.opened, ended.written[0].began, MOST_BYTES if most is None else most)
+
+
+def jail(plan: ExecutionPlan) -> Jail:
+    """What the code has to see."""
+    opened = plan.opened
+    return Jail(
+        needs=needs(),
+        workdir=plan.workdir,
+        read=opened.read,
+        write=opened.write,
+        hidden=(*opened.read_masked, *opened.sealed),
+        frozen=opened.write_masked,
+        files=tuple((mount.host, mount.path) for mount in plan.files),
+        storage=plan.limits.files,
+        programs=opened.shell,
+        network=bool(opened.network),
+    )

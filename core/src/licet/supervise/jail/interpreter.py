@@ -1,0 +1,95 @@
+"""What an interpreter is made of: the files without which it does not start, or lacks its library.
+
+Rules this module keeps:
+
+- nothing is run and nothing is imported to find out; what is not there is left out;
+- the packages that are installed beside the library are no part of it: whoever wants them names them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_PACKAGES = ("site-packages", "dist-packages")
+_DATA = ("/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo")
+"""Where libraries are looked up, and what the library knows of time zones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """An interpreter and its files: `program`, what it `shows`, what is `hidden` inside, and `links`."""
+
+    program: str
+    shows: tuple[str, ...]
+    hidden: tuple[str, ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
+
+
+@cache
+def needs(packages: tuple[str, ...] = ()) -> Needs:
+    """What this very interpreter needs, and `packages` beside its library."""
+    program = os.path.realpath(sys.executable)
+    paths = sysconfig.get_paths(vars={"base": sys.base_prefix, "platbase": sys.base_exec_prefix})
+    shown = [program, paths["stdlib"], paths["platstdlib"], *_shared(), *_loaders(), *_libraries(), *_DATA]
+    links = _links(shown)
+    real = sorted({os.path.realpath(path) for path in (*shown, *packages) if Path(path).exists()})
+    hidden = [f"{library}/{name}" for library in {paths["stdlib"], paths["platstdlib"]} for name in _PACKAGES]
+    return Needs(
+        program,
+        tuple(path for path in real if not _inside(path, real) or path in packages),
+        tuple(sorted({os.path.realpath(path) for path in hidden if Path(path).is_dir()})),
+        links,
+    )
+
+
+def _inside(path: str, others: list[str]) -> bool:
+    return any(path.startswith(f"{other}/") for other in others if other != path)
+
+
+def _shared() -> list[str]:
+    """The library that an interpreter is, where it is no program by itself."""
+    if not sysconfig.get_config_var("Py_ENABLE_SHARED"):
+        return []
+    return [f"{sysconfig.get_config_var('LIBDIR')}/{sysconfig.get_config_var('INSTSONAME')}"]
+
+
+def _loaders() -> list[str]:
+    """What the system starts dynamic programs with."""
+    machine = os.uname().machine
+    short = "x86-64.so.2" if machine == "x86_64" else f"{machine}.so.1"
+    return [f"/lib64/ld-linux-{short}", f"/lib/ld-linux-{short}", f"/lib/ld-musl-{machine}.so.1"]
+
+
+def _libraries() -> list[str]:
+    """The folders of the system's libraries."""
+    own = [f"{root}/{os.uname().machine}-linux-gnu" for root in ("/lib", "/usr/lib")]
+    if any(Path(folder).is_dir() for folder in own):
+        return own
+    return ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/nix/store", "/gnu/store"]
+
+
+def _links(paths: list[str]) -> tuple[tuple[str, str], ...]:
+    """The links on the way to `paths`, each as its own path and where it leads."""
+    found: dict[str, str] = {}
+    for path in paths:
+        if not Path(path).exists():
+            continue
+        here = path
+        while (link := _first_link(here)) is not None:
+            found[link] = os.path.realpath(link)
+            here = found[link] + here[len(link) :]
+    return tuple(sorted(found.items()))
+
+
+def _first_link(path: str) -> str | None:
+    parts = path.split("/")[1:]
+    for count in range(1, len(parts) + 1):
+        step = "/" + "/".join(parts[:count])
+        if Path(step).is_symlink():
+            return step
+    return None
