@@ -78,16 +78,20 @@ async def reach(
 ) -> int:
     """A descriptor that is connected to the first of `places` where somebody listens.
 
+    Each place has an equal part of `patience`, so that one which swallows packets leaves time for the others.
+
     Raises:
         OSError: nobody does, or nobody answered within `patience` seconds.
     """
+    part = patience / len(places)
+    for place in places[:-1]:
+        try:
+            async with asyncio.timeout(part):
+                return await dial(place)
+        except OSError:  # the next one was judged too
+            continue
     try:
-        async with asyncio.timeout(patience):
-            for place in places[:-1]:
-                try:
-                    return await dial(place)
-                except OSError:  # the next one was judged too
-                    continue
+        async with asyncio.timeout(part):
             return await dial(places[-1])
     except TimeoutError:
         raise TimeoutError(f"`{wanted}` did not answer within {patience:g} s") from None

@@ -20,7 +20,6 @@ from typing import Any, Literal
 from licet.backend import Access, GuestError, Reply, Target, ToolCall
 from licet.calls import Scrub, ToolCalls, as_it_is
 from licet.connections import Connections
-from licet.credentials import NO_CREDENTIALS, Credentials
 from licet.decide import Decision
 from licet.digests import Digest
 from licet.output import BoundedSink, Kept, bounded
@@ -47,7 +46,6 @@ class RunHost:
 
     `recall` answers its calls in place of its tools, which are not called then.
     `scrub` takes secrets out of what tools raise. `obstacle` says why nobody can approve something, or None.
-    `credentials` are put into requests to the hosts that they are for.
     `past` is the `state` of the host that a suspended run had before.
     """
 
@@ -62,7 +60,6 @@ class RunHost:
         recall: Recall | None = None,
         scrub: Scrub = as_it_is,
         obstacle: Obstacle = nobody,
-        credentials: Credentials = NO_CREDENTIALS,
         past: Mapping[str, Any] | None = None,
     ) -> None:
         limits = plan.limits
@@ -93,10 +90,8 @@ class RunHost:
             trail,
             digest,
             deciders,
-            repeats=recall is not None,
             before=self._note_readings,
             waits=self._waits,
-            credentials=credentials,
             past=then["connections"],
         )
         self._random_bytes: int = then["random_bytes"]
@@ -144,7 +139,7 @@ class RunHost:
         self._note_readings()
         return {
             "tool_calls": len(self.tool_calls),
-            "accesses": self.accesses + self._connections.made,
+            "accesses": self.accesses + self._connections.sequence,
             "surroundings": {
                 "clock_readings": self._readings.total,
                 "clock_unrecorded": self._readings.unrecorded,
@@ -182,10 +177,6 @@ class RunHost:
             OSError: it can't be resolved or reached.
         """
         return await self._connections.connect(target)
-
-    async def close(self) -> None:
-        """End what serves connections of the run; nothing of it is left when this returns."""
-        await self._connections.close()
 
     async def call(self, call: ToolCall) -> Reply:
         """Decide, record, perform and record one tool call."""

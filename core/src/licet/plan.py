@@ -58,6 +58,11 @@ class Opened:
             return self._opens_host(hosts.read_back(target))
         return self.shell if action == "shell" else action == "tool" and target in self.tools
 
+    def asks(self, target: str) -> bool:
+        """Whether a connection to `target`, as `HOST:PORT`, may be asked about when it is made."""
+        wanted = hosts.read_back(target)
+        return any(pattern.covers(wanted) for pattern in map(hosts.read_back, self.network_asked))
+
     def _opens_path(self, path: str, roots: Iterable[str], masked: Iterable[str]) -> bool:
         if any(paths.contains(seal, path) for seal in self.sealed):
             return False

@@ -174,10 +174,6 @@ class _Matter:
             "surroundings": {"clock": stack.clock, "random": stack.random},
             "call": self.call.shown() if self.call else None,
             "connection": self.connection.shown() if self.connection else None,
-            "secrets": {
-                name: {"host": one.host, "header": one.header}
-                for name, one in sorted(stack.secrets.items())
-            },
             "sandbox": _sandbox(self.chosen, self.opened),
             "metadata": request.metadata,
             "suspicious": self._suspicious(),

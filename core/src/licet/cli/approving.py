@@ -116,8 +116,6 @@ class Paper:
             self._text("stdin", _spelled(stdin))
         for one in self._document["files"]:
             self._value("file", f"{one['path']} is {one['host']}")
-        for name, one in self._document["secrets"].items():
-            self._value("secret", f"{name} goes to {one['host']} as {one['header']}, unread by the code")
         for name, value in self._document["metadata"].items():
             self._value(f"says {name}", value)
 

@@ -70,7 +70,8 @@ def as_document(stored: StoredApproval) -> dict[str, Any]:
         "state": stored.state,
         "run_id": request.run_id,
         "kind": request.kind,
-        "tool": _tool(stored),
+        "tool": _said(stored, "call", "tool"),
+        "target": _said(stored, "connection", "target"),
         "requester": request.requester.model_dump(exclude_none=True),
         "asked_at": units.show_moment(request.asked.wall),
         "expires_at": units.show_moment(request.asked.wall + request.expires),
@@ -139,8 +140,12 @@ def table(found: Sequence[StoredApproval]) -> list[tuple[str, ...]]:
 
 
 def _about(stored: StoredApproval) -> str:
-    document = stored.request.document
-    if call := document.get("call"):
-        return f"tool {call['tool']}"
-    connection = document.get("connection")
-    return f"network {connection['target']}" if connection else stored.request.kind
+    if tool := _said(stored, "call", "tool"):
+        return f"tool {tool}"
+    target = _said(stored, "connection", "target")
+    return f"network {target}" if target else "run"
+
+
+def _said(stored: StoredApproval, about: str, name: str) -> str | None:
+    found = stored.request.document.get(about)
+    return str(found[name]) if found else None
