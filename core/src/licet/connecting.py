@@ -26,7 +26,7 @@ Dial = Callable[[Place], Awaitable[int]]
 Judge = Callable[[Endpoint], bool]
 
 PATIENCE_S = 10.0
-"""How long a resolver, and then a peer, may take to answer, in seconds, where the run has no shorter limit."""
+"""How long a resolver, and then a peer, may take to answer, in seconds, where a run has no shorter limit."""
 
 
 async def resolve(wanted: Endpoint) -> list[Place]:

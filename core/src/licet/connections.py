@@ -6,7 +6,7 @@ Rules this module keeps:
   whoever is asked for it something;
 - what the plan opens is not decided again; what it keeps apart to be asked about is decided as of now, and an
   answer that is not `ask` opens nothing, so that an access never creates a grant;
-- an approver's yes covers every later connection of the run to that target, and a no is not asked about again;
+- an approver's yes covers every later connection of the run to that target; a no is not asked about again;
 - what a run can make the trail keep, and people answer, is bounded.
 """
 
@@ -134,13 +134,14 @@ class Connections:
         Raises:
             PermissionError: nobody opens it.
         """
+        why: str | None = None
         async with self._turn:
             if (digest := self._granted.get(target)) is not None:
-                return await self._note(target, allowed=True, call_digest=digest)
-            if (why := self._refused.get(target)) is None:
-                why = await self._ask(sequence, target)
-            else:
+                await self._note(target, allowed=True, call_digest=digest)
+            elif (why := self._refused.get(target)) is not None:
                 await self._note(target, allowed=False)
+            else:
+                why = await self._ask(sequence, target)
         if why is not None:
             raise PermissionError(why)
 

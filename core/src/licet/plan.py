@@ -29,8 +29,8 @@ class Opened:
     `read` and `write` are absolute roots; inside them, `read_masked` and `write_masked` are paths that policy
     keeps closed. Of all these around a path, the innermost decides: a root can lie inside a masked path.
     `sealed` are paths of licet itself, closed whatever else is said. `network` holds `HOST:PORT` patterns or
-    `any`, `network_masked` what policy keeps closed inside a wider pattern; `network_asked` are those that are
-    closed and asked about when the code connects. `tools` are the names of the callables passed.
+    `any`, `network_masked` what policy keeps closed inside a wider pattern; `network_asked` is closed, and
+    asked about when the code connects. `tools` are the names of the callables passed.
     """
 
     read: tuple[str, ...] = ()
