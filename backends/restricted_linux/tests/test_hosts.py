@@ -123,6 +123,7 @@ def test_every_claim_is_proved_or_is_none(name: str, home: Path) -> None:
     assert (code, leaked) == (0, [])
     assert results["held"] > 80  # type: ignore[operator]
     assert level(results, "process_count_limit") == processes
+    assert level(results, "network_filter") == "enforced"
     if memory is not None:
         assert level(results, "memory_limit") == memory
 
