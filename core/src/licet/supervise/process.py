@@ -29,11 +29,16 @@ from licet.supervise.verdict import verdict
 from licet.supervise.wires import Wires, read
 
 if TYPE_CHECKING:
+    from licet.supervise.asking import Asking
     from licet.supervise.jail.spec import Written
 
 
 def run_blocking(
-    spec: Spec, on_output: OnOutput, stop: Stop | None = None, launcher: Supplier | None = None
+    spec: Spec,
+    on_output: OnOutput,
+    stop: Stop | None = None,
+    launcher: Supplier | None = None,
+    asking: Asking | None = None,
 ) -> ProcessOutcome:
     """Run `spec` to its end, as `licet.supervise.run_blocking` says.
 
@@ -42,16 +47,22 @@ def run_blocking(
     """
     began = time.monotonic()
     try:
-        return _run_once(spec, on_output, stop, launcher, began)
+        return _run_once(spec, on_output, stop, launcher, began, asking)
     except _NotTaken:
-        return _run_once(spec, on_output, stop, None, began)
+        return _run_once(spec, on_output, stop, None, began, asking)
 
 
 def _run_once(
-    spec: Spec, on_output: OnOutput, stop: Stop | None, launcher: Supplier | None, began: float
+    spec: Spec,
+    on_output: OnOutput,
+    stop: Stop | None,
+    launcher: Supplier | None,
+    began: float,
+    asking: Asking | None,
 ) -> ProcessOutcome:
     with Descriptors() as fds:
         run = _Run(spec, on_output, stop, launcher, fds, began)
+        run.asking = asking
         try:
             run.launch()
             run.loop()
@@ -95,6 +106,7 @@ class _Run:
         self.fds = fds
         self.wires = Wires(fds)
         self.channel = Channel(bootstrap.FRAME_LIMIT)
+        self.asking: Asking | None = None
         self.began = began
         self.deadline = None if spec.wall_time is None else began + spec.wall_time
         self.keeper: Holder | None = None
@@ -302,7 +314,26 @@ class _Run:
             self.failure = str(problem)
             self.end(Reason.launch_failed)
         else:
+            self._open_gate()
             self.wires.send(self.to_guest, self.orders)
+
+    def _open_gate(self) -> None:
+        """Answer for the guest's connections, if the kernel asks about them."""
+        listener = None if self.keeper is None else self.keeper.listener
+        if listener is None or self.spec.jail is None:
+            return
+        from licet.supervise.notify.gate import Ask, Gate, asker, refuse
+        from licet.supervise.notify.names import Names
+
+        ask: Ask = refuse
+        if self.asking is not None and self.asking.connect is not None:
+            ask = asker(self.asking.courier, self.asking.connect, self._end_at_asking)
+            self.wires.listen(self.asking.courier.fileno(), self.asking.courier.deliver)
+        Gate(listener, self.wires, self.fds, ask, Names(self.spec.jail.names))
+
+    def _end_at_asking(self, problem: BaseException) -> None:
+        self.raised = self.raised or problem
+        self.end(Reason.backend_lost)
 
     def _lose_keeper(self) -> None:
         """The keeper ended without a word."""

@@ -14,13 +14,15 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 _PACKAGES = ("site-packages", "dist-packages")
 _LIBRARIES = ("lib", "lib64")
 _DATA = ("/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo")
 """Where libraries are looked up, and what the library knows of time zones."""
+_AUTHORITIES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+"""Where systems keep the certificates of authorities, as one file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,21 @@ def _beside(installation: Installation) -> Iterator[str]:
     """What an interpreter may be linked with: the shared libraries that its installation names after it."""
     for above in _LIBRARIES:
         yield from map(str, Path(installation.prefix, above).glob("libpython*.so*"))
+
+
+@cache
+def trusted() -> tuple[tuple[str, str], ...]:
+    """The authorities that this interpreter trusts: a file of certificates, and each place to look for it."""
+    try:
+        from _ssl import get_default_verify_paths
+    except ImportError:
+        return ()
+    expected = get_default_verify_paths()[1]
+    for path in (expected, *_AUTHORITIES):
+        if Path(path).is_file():
+            real = os.path.realpath(path)
+            return tuple((real, place) for place in dict.fromkeys((expected, path, real)))
+    return ()
 
 
 def _inside(path: str, others: list[str]) -> bool:
