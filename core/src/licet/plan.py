@@ -96,8 +96,8 @@ class ExecutionPlan:
     `files` are files of the host that the code sees at other paths; each of them is opened to be read.
     `policy_class` and `tenant` say which runs may share a warm worker: two plans may do so only if both
     are equal. `limits` states every limit in force; a limit that is None was asked for by nobody. Under a
-    `frozen` clock time stands still, and a sleep is over at once. `resumption` is set if the run goes on
-    where it was suspended.
+    `frozen` clock time stands still, and a sleep is over at once. `async_tools` are those of the opened tools
+    whose calls code may await. `resumption` is set if the run goes on where it was suspended.
     """
 
     run_id: str
@@ -115,6 +115,7 @@ class ExecutionPlan:
     tenant: str | None = None
     files: tuple[Mount, ...] = ()
     clock: Clock = "real"
+    async_tools: frozenset[str] = frozenset()
     resumption: Resumption | None = None
     seal: str = field(default="", repr=False)
 

@@ -209,5 +209,6 @@ def plan_of(prepared: Prepared, chosen: Chosen, run_id: str) -> ExecutionPlan:
             policy_class=prepared.stack.digest,
             tenant=request.subject.tenant,
             clock=prepared.stack.clock,
+            async_tools=frozenset(name for name, tool in request.tools.items() if tool.is_async),
         )
     )

@@ -81,11 +81,11 @@ class _Jailed:
         if self._closed:
             raise BackendError("this sandbox is closed", advice="open another one")
         try:
-            spec = jails.spec(plan)
-            ended = await supervise.run(spec, host.write, self._launcher)
+            spec, calls = jails.spec(plan), processes.Calls(host)
+            ended = await supervise.run(spec, host.write, self._launcher, calls.answer)
         except ValueError as problem:
             raise LaunchFailed(f"input {problem}") from None
-        return processes.outcome(spec, ended, jails.staged(plan, ended))
+        return processes.outcome(spec, ended, jails.staged(plan, ended), calls.fatal)
 
     async def close(self) -> None:
         """A run leaves nothing to release."""
@@ -93,4 +93,4 @@ class _Jailed:
 
 
 def _openable(here: Ground) -> frozenset[Action]:
-    return frozenset({"read", "write", "shell"})
+    return frozenset({"read", "write", "shell", "tool"})

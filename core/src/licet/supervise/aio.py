@@ -11,15 +11,32 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from typing import Any
 
+from licet.supervise.calling import Asking, OnCall
 from licet.supervise.calls import OnOutput, run_blocking
+from licet.supervise.courier import Courier
 from licet.supervise.holding import Supplier
 from licet.supervise.spec import ProcessOutcome, Spec
 from licet.supervise.stop import Stop
 
 
-async def run(spec: Spec, on_output: OnOutput, launcher: Supplier | None = None) -> ProcessOutcome:
-    """Run `spec`; see `run_blocking`. `on_output` is called in the thread of the run."""
+async def run(
+    spec: Spec, on_output: OnOutput, launcher: Supplier | None = None, on_call: OnCall | None = None
+) -> ProcessOutcome:
+    """Run `spec`; see `run_blocking`. `on_output` is called in the thread of the run.
+
+    `on_call` answers the calls of tools, on this loop; what of it is under way at the end is cancelled.
+    """
+    if on_call is None or not spec.tools:
+        return await _run(spec, on_output, launcher, None)
+    with Courier() as courier:
+        return await _run(spec, on_output, launcher, Asking(on_call, courier))
+
+
+async def _run(
+    spec: Spec, on_output: OnOutput, launcher: Supplier | None, asking: Asking | None
+) -> ProcessOutcome:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[ProcessOutcome] = loop.create_future()
     with Stop() as stop:
@@ -33,7 +50,7 @@ async def run(spec: Spec, on_output: OnOutput, launcher: Supplier | None = None)
         def work() -> None:
             outcome, problem = None, None
             try:
-                outcome = run_blocking(spec, on_output, stop, launcher)
+                outcome = run_blocking(spec, on_output, stop, launcher, asking)
             except BaseException as found:
                 problem = found
             with contextlib.suppress(RuntimeError):  # the loop was closed, so nobody waits
@@ -42,23 +59,26 @@ async def run(spec: Spec, on_output: OnOutput, launcher: Supplier | None = None)
         thread = threading.Thread(target=work, name="licet-run", daemon=True)
         thread.start()
         try:
-            return await _outlast(done, stop)
+            cancelled = await _outlast(done, stop)
+            if asking is not None:
+                cancelled = await _outlast(loop.create_task(asking.courier.end()), stop) or cancelled
         finally:
             stop.set()
             thread.join()
-
-
-async def _outlast(done: asyncio.Future[ProcessOutcome], stop: Stop) -> ProcessOutcome:
-    """Wait for the end of the run, whatever happens to the waiting task."""
-    cancelled: asyncio.CancelledError | None = None
-    while not done.done():
-        try:
-            await asyncio.wait([done])
-        except asyncio.CancelledError as asked:
-            cancelled = asked
-            stop.set()
     if cancelled is not None:
         if done.exception() is None:
             done.result().drop()
         raise cancelled
     return done.result()
+
+
+async def _outlast(what: asyncio.Future[Any], stop: Stop) -> asyncio.CancelledError | None:
+    """Wait for the end of something, whatever happens to the waiting task, which is returned."""
+    cancelled: asyncio.CancelledError | None = None
+    while not what.done():
+        try:
+            await asyncio.wait([what])
+        except asyncio.CancelledError as asked:
+            cancelled = asked
+            stop.set()
+    return cancelled

@@ -14,6 +14,7 @@ from licet.supervise.spec import ProcessOutcome, Spec
 from licet.supervise.stop import Stop
 
 if TYPE_CHECKING:
+    from licet.supervise.calling import Asking
     from licet.supervise.holding import Supplier
 
 Stream = Literal["stdout", "stderr"]
@@ -24,22 +25,30 @@ GRACE = 2.0
 
 
 def run_blocking(
-    spec: Spec, on_output: OnOutput, stop: Stop | None = None, launcher: Supplier | None = None
+    spec: Spec,
+    on_output: OnOutput,
+    stop: Stop | None = None,
+    launcher: Supplier | None = None,
+    asking: Asking | None = None,
 ) -> ProcessOutcome:
     """Run `spec` to its end, and return once nothing of it is left.
 
     `on_output` gets every piece of output as it comes, in this thread; its first False ends the run with
     `output_limit`, and so does an exception, which is raised again at the end. `stop` ends the run from
-    another thread. A `launcher` makes the start cheaper from the third run on, where it can. What the code
-    does never raises.
+    another thread. A `launcher` makes the start cheaper from the third run on, where it can. `asking` answers
+    the calls of tools; what it raises ends the run, and is raised again at the end. What the code does never
+    raises.
 
     Raises:
         ValueError: an input can't cross to the code.
+        NotImplementedError: the code has tools, and nobody answers them, or nothing carries them here.
     """
+    if spec.tools and (asking is None or os.name == "nt"):
+        raise NotImplementedError("nothing carries the calls of these tools")
     if os.name == "nt":
         from licet.supervise.windows import process as windows
 
         return windows.run_blocking(spec, on_output, stop)
     from licet.supervise import process
 
-    return process.run_blocking(spec, on_output, stop, launcher)
+    return process.run_blocking(spec, on_output, stop, launcher, asking)

@@ -18,6 +18,7 @@ from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from licet.supervise import bootstrap, readback, tree
+from licet.supervise.calling import Calls
 from licet.supervise.calls import GRACE, OnOutput, Stream
 from licet.supervise.channel import Channel
 from licet.supervise.descriptors import Descriptors
@@ -29,11 +30,16 @@ from licet.supervise.verdict import verdict
 from licet.supervise.wires import Wires, read
 
 if TYPE_CHECKING:
+    from licet.supervise.calling import Asking
     from licet.supervise.jail.spec import Written
 
 
 def run_blocking(
-    spec: Spec, on_output: OnOutput, stop: Stop | None = None, launcher: Supplier | None = None
+    spec: Spec,
+    on_output: OnOutput,
+    stop: Stop | None = None,
+    launcher: Supplier | None = None,
+    asking: Asking | None = None,
 ) -> ProcessOutcome:
     """Run `spec` to its end, as `licet.supervise.run_blocking` says.
 
@@ -42,16 +48,22 @@ def run_blocking(
     """
     began = time.monotonic()
     try:
-        return _run_once(spec, on_output, stop, launcher, began)
+        return _run_once(spec, on_output, stop, launcher, asking, began)
     except _NotTaken:
-        return _run_once(spec, on_output, stop, None, began)
+        return _run_once(spec, on_output, stop, None, asking, began)
 
 
 def _run_once(
-    spec: Spec, on_output: OnOutput, stop: Stop | None, launcher: Supplier | None, began: float
+    spec: Spec,
+    on_output: OnOutput,
+    stop: Stop | None,
+    launcher: Supplier | None,
+    asking: Asking | None,
+    began: float,
 ) -> ProcessOutcome:
     with Descriptors() as fds:
         run = _Run(spec, on_output, stop, launcher, fds, began)
+        run.asking = asking
         try:
             run.launch()
             run.loop()
@@ -95,6 +107,7 @@ class _Run:
         self.fds = fds
         self.wires = Wires(fds)
         self.channel = Channel(bootstrap.FRAME_LIMIT)
+        self.asking: Asking | None = None
         self.began = began
         self.deadline = None if spec.wall_time is None else began + spec.wall_time
         self.keeper: Holder | None = None
@@ -136,12 +149,25 @@ class _Run:
         self.wires.drain_to(out, lambda: self._on_output("stdout", out))
         self.wires.drain_to(err, lambda: self._on_output("stderr", err))
         self.wires.drain_to(self.to_guest, lambda: self._on_channel(self.to_guest))
+        self._answer_calls()
         self.wires.listen(keeper.control, lambda: self._on_control(keeper))
         self.wires.send(keeper.control, keeper.message(self.spec))
         if self.spec.stdin:
             self.wires.feed(stdin, self.spec.stdin)
         if self.stop is not None:
             self.wires.listen(self.stop.fileno(), self._on_stop)
+
+    def _answer_calls(self) -> None:
+        """Have the calls of the code answered, if it has tools."""
+        if self.asking is None or not self.spec.tools:
+            return
+        calls = Calls(self.spec.tools, self.asking, self.wires, self.to_guest, self._end_at_call)
+        self.channel = Channel(bootstrap.CALL_LIMIT, calls.take)
+        self.wires.listen(self.asking.courier.fileno(), self.asking.courier.deliver)
+
+    def _end_at_call(self, problem: BaseException | None) -> None:
+        self.raised = self.raised or problem
+        self.end(Reason.stopped)
 
     def _ask_launcher(self, launcher: Supplier, ends: Ends) -> Holder | None:
         try:
