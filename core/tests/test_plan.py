@@ -66,6 +66,7 @@ ALTERATIONS: dict[str, Any] = {
     "tenant": "other",
     "files": (Mount("/w/a", "/b"),),
     "clock": "frozen",
+    "async_tools": frozenset({"f"}),
     "resumption": Resumption(b"x"),
 }
 

@@ -81,13 +81,14 @@ class Line:
 
         def tool(*args: Any, **kwargs: Any) -> Any:
             if posix.getpid() != self._process:
-                raise RuntimeError(
-                    f"{name}() can be called in the process that was started alone, not in a fork"
-                )
+                raise RuntimeError(f"{name}() is called by the process that was started, and not by a fork")
             line = self._line(sys._getframe(1))
             if is_async and _loop() is not None:
                 return self._later(name, line, args, kwargs)
-            return self._now(name, line, args, kwargs)
+            try:
+                return self._now(name, line, args, kwargs)
+            except BaseException as problem:
+                raise problem.with_traceback(None)  # noqa: B904 - who reads it looks for lines of the code
 
         tool.__name__ = tool.__qualname__ = name
         tool.__module__ = "__main__"
