@@ -657,6 +657,22 @@ def test_a_bound_that_asks_for_less_evidence_than_the_default_lowers_nothing(sta
     assert stack_of("sandbox: {evidence: declared}", "").evidence is Evidence.declared
 
 
+@pytest.mark.parametrize(
+    ("documents", "warm"),
+    [
+        (("",), True),
+        (("sandbox: {warm: true}",), True),
+        (("sandbox: {warm: false}",), False),
+        (("sandbox: {warm: true}", "sandbox: {warm: false}"), False),
+        (("sandbox: {warm: false}", "sandbox: {warm: true}"), False),
+    ],
+)
+def test_one_document_that_wants_no_warm_worker_is_enough(
+    stack_of: StackOf, documents: tuple[str, ...], warm: bool
+) -> None:
+    assert stack_of(*documents).warm is warm
+
+
 def test_bounds_combine_by_the_stricter_answer(stack_of: StackOf) -> None:
     stack = stack_of(
         "sandbox: {require: {timeout: partial}, evidence: declared, only: [a, b], prefer: [b]}\n"

@@ -31,7 +31,15 @@ def managed(tmp_path: Path) -> Path:
 def test_nothing_said_is_the_standard_set(state: Path, managed: Path) -> None:
     assert load_settings(None, {}, managed=managed) == load_settings(state, {}, managed=managed) == Settings()
     assert Settings().enabled == STANDARD
-    assert STANDARD == ("approvals", "audit", "controlled_process", "monty", "policies", "secrets")
+    assert STANDARD == (
+        "approvals",
+        "audit",
+        "controlled_process",
+        "monty",
+        "policies",
+        "restricted_linux",
+        "secrets",
+    )
 
 
 def test_a_later_source_wins(state: Path, managed: Path, tmp_path: Path) -> None:

@@ -113,6 +113,8 @@ def test_runs_that_share_nothing_get_different_keepers(launcher: Launcher) -> No
     assert mine[0] == mine[1] != other
     assert value(launcher, PARENT, sharing="a") == mine[0]  # it has waited meanwhile
     assert value(launcher, PARENT, sharing="b") == other
+    assert value(launcher, PARENT, sharing="b", warm=False) not in (mine[0], other)
+    assert value(launcher, PARENT, sharing="b") == other  # it still waits for others
 
 
 STATE = """

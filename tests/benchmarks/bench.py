@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Never
 
 from licet.backend import Backend
-from licet.plan import ExecutionPlan
+from licet.plan import ExecutionPlan, Opened
 
 Case = tuple[str, Callable[[], object], str, Callable[[], object], float]
 
@@ -137,9 +137,9 @@ def whole_process() -> None:
     show("licet run -c '1+1', whole process", ours, "python -c 'import pydantic'", theirs, "6x")
 
 
-def sealed_plan(backend: Backend, code: str, workdir: Path) -> ExecutionPlan:
-    """A plan that opens everything, as the runtime would make it."""
-    from licet.plan import Opened, seal
+def sealed_plan(backend: Backend, code: str, workdir: Path, opened: Opened) -> ExecutionPlan:
+    """A plan as the runtime would make it."""
+    from licet.plan import seal
     from licet.request import DEFAULT_LIMITS
 
     described = backend.describe()
@@ -153,7 +153,7 @@ def sealed_plan(backend: Backend, code: str, workdir: Path) -> ExecutionPlan:
             environment={},
             workdir=str(workdir),
             limits=DEFAULT_LIMITS,
-            opened=Opened(read=("/",), write=("/",), network=("any",), shell=True),
+            opened=opened,
             contract=described.sandbox_enforcement_contract,
             plan_digest="sha256:benchmark",
             policy_class="benchmark",
@@ -183,6 +183,7 @@ def controlled_process() -> None:
     from licet.record import MemoryLog
     from licet_controlled_process.backend import ControlledProcess
 
+    everything = Opened(read=("/",), write=("/",), network=("any",), shell=True)
     code = "class A(Exception): pass\nprint(6 * 7)"
 
     def bare() -> None:
@@ -194,7 +195,7 @@ def controlled_process() -> None:
             each.describe()
 
         def run(backend: ControlledProcess) -> None:
-            runner.run(execute(backend, sealed_plan(backend, code, workdir), Deaf()))
+            runner.run(execute(backend, sealed_plan(backend, code, workdir, everything), Deaf()))
 
         for name, work in (("first run", lambda: run(fresh.pop())), ("later runs", lambda: run(backend))):
             for _ in range(3):
@@ -208,6 +209,17 @@ def controlled_process() -> None:
             runtime.run_sync(code)
         ours, theirs = compare(lambda: runtime.run_sync(code), bare, 60)
     show("controlled_process, log in memory", ours, "python -I -S -c", theirs, "1.3x and the runtime")
+
+
+def restricted_linux() -> None:
+    """`print(6*7)` in a jail, against a bare interpreter, `bwrap` and `nsjail`; alone and two at once."""
+    from jailing import CODE, compare_jails
+    from licet_restricted_linux.backend import RestrictedLinux
+
+    with own_state() as workdir:
+        opened = Opened(read=(str(workdir),))
+        described = RestrictedLinux()
+        compare_jails(lambda: sealed_plan(described, CODE, workdir, opened), Deaf(), show, 60)
 
 
 def policy() -> None:
@@ -301,6 +313,7 @@ BENCHMARKS = {
         selection,
         whole_process,
         controlled_process,
+        restricted_linux,
         policy,
         screen,
         tool_call,

@@ -39,6 +39,8 @@ _FOOLED: dict[str, Callable[[ExecutionResult], bool]] = {
     "host-function-abuse-12": lambda r: [call.decision for call in r.tool_calls] != ["deny"] * 50,
     # the hook has to run in the guest: what arrives is a plain value, nothing with a hook of its own
     "in-process-tampering-02": lambda r: r.value is not True,
+    # where its own kind of text can be made, it prints as it likes: but plain bytes arrive, and nothing else
+    "in-process-tampering-11": lambda r: (r.stdout, r.value) != ("EVIL-STR\n", None),
     # ninety brackets are no depth: they have to be parsed within the limits, and were
     "resource-exhaustion-21": lambda r: not r.success or r.usage.wall_time > WALL_TIME,
     # the bytes are the code's to print; whatever shows them has to escape them

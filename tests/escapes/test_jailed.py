@@ -23,7 +23,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 TO_ITSELF = {
-    "in-process-tampering-11": "its own type of text prints as it likes",
     "in-process-tampering-12": "its own variable is printed",
     "resource-exhaustion-22": "a long sum is parsed, within the limits",
     "resource-exhaustion-24": "CPython's own error for a long number",

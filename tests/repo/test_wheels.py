@@ -18,6 +18,7 @@ DISTRIBUTIONS = {
     "licet_controlled_process",
     "licet_monty",
     "licet_policies",
+    "licet_restricted_linux",
 }
 
 

@@ -64,6 +64,8 @@ class MakePlan(Protocol):
         tenant: str | None = ...,
         policy_class: str = ...,
         backend: str = ...,
+        warm: bool = ...,
+        run_id: str = ...,
     ) -> ExecutionPlan: ...
 
 
@@ -84,10 +86,12 @@ def seal(
     tenant: str | None = None,
     policy_class: str = "tests",
     backend: str = "monty",
+    warm: bool = True,
+    run_id: str = "run",
 ) -> ExecutionPlan:
     return plans.seal(
         ExecutionPlan(
-            run_id="run",
+            run_id=run_id,
             backend=backend,
             code=code,
             inputs=inputs or {},
@@ -100,6 +104,7 @@ def seal(
             plan_digest="sha256:0",
             policy_class=policy_class,
             tenant=tenant,
+            warm=warm,
         )
     )
 

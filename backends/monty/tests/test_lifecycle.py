@@ -62,6 +62,21 @@ def _threads() -> set[str]:
     }
 
 
+def test_a_run_that_shares_nothing_has_a_worker_of_its_own(
+    alone: MontyBackend, make_plan: Any, host: Any
+) -> None:
+    async def main() -> list[str]:
+        found = []
+        for number, warm in enumerate((True, False, False, True)):
+            plan = make_plan("1", warm=warm, run_id=f"run {number}")
+            found.append((await execute(alone, plan, host)).observed["process_isolation"])
+            await _returned(alone)
+        return found
+
+    first, *cold, last = asyncio.run(main())
+    assert (first, len({first, *cold})) == (last, 3)
+
+
 def test_closing_leaves_nothing_and_opening_again_works(
     alone: MontyBackend, make_plan: Any, host: Any
 ) -> None:

@@ -154,3 +154,9 @@ def test_what_hangs_at_its_end_is_ended(run: Run) -> None:
     ):
         ran = run(code, wall_time=0.7)
         assert (ran.ended.reason.value, ran.ended.swept) == ("timeout", True)
+
+
+def test_a_run_that_shares_nothing_has_a_seed_of_its_own(run: Run) -> None:
+    warm = {told(run, "hash('licet')") for _ in range(3)}
+    cold = {told(run, "hash('licet')", warm=False) for _ in range(3)}
+    assert (len(warm), len(cold), len(warm | cold)) == (1, 3, 4)

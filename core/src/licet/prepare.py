@@ -208,6 +208,7 @@ def plan_of(prepared: Prepared, chosen: Chosen, run_id: str) -> ExecutionPlan:
             plan_digest=chosen.plan_digest,
             policy_class=prepared.stack.digest,
             tenant=request.subject.tenant,
+            warm=prepared.stack.warm,
             clock=prepared.stack.clock,
             async_tools=frozenset(name for name, tool in request.tools.items() if tool.is_async),
         )

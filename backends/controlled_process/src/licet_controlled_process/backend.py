@@ -101,4 +101,5 @@ def _spec(plan: ExecutionPlan) -> supervise.Spec:
         memory=limits.memory,
         confine_signals=supervise.can_confine_signals(),
         sharing=f"{plan.tenant}\0{plan.policy_class}",
+        warm=plan.warm,
     )

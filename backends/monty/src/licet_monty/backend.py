@@ -97,7 +97,8 @@ class MontyBackend:
                 f"this run was started by a tool, {depth.get()} tools deep",
                 advice=f"let at most {_DEEPEST} runs start each other by their tools",
             )
-        pool = engine.pools.enter((plan.tenant, plan.policy_class, depth.get()))
+        sharing = plan.policy_class if plan.warm else plan.run_id
+        pool = engine.pools.enter((plan.tenant, sharing, depth.get()))
         try:
             if not pool.slots.take():
                 async with asyncio.timeout(QUEUE_S):

@@ -28,6 +28,7 @@ def spec(plan: ExecutionPlan) -> supervise.Spec:
         interpreter=of_python.program,
         sharing=f"{plan.tenant}\0{plan.policy_class}",
         jail=jail(plan),
+        warm=plan.warm,
     )
 
 

@@ -49,13 +49,15 @@ class ScreenPolicy(Strict):
 class SandboxPolicy(Strict):
     """What is asked of a sandbox beyond what the decision itself asks for.
 
-    `only` None means every backend may be chosen; `prefer` ranks those that qualify.
+    `only` None means every backend may be chosen; `prefer` ranks those that qualify. With `warm`
+    False nothing takes part in a run that was started before it.
     """
 
     require: Mapping[Control, Level] = Field(default_factory=dict)
     evidence: Evidence | None = None
     only: tuple[str, ...] | None = None
     prefer: tuple[str, ...] = ()
+    warm: bool | None = None
 
     @field_validator("require")
     @classmethod

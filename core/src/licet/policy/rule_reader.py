@@ -152,7 +152,7 @@ def _settings(item: Fields, name: str, where: Position) -> _Settings:
 def _asks_something(settings: _Settings) -> bool:
     """Whether any setting says more than its name; an empty `approval` still demands the document's."""
     sandbox, audit = settings.sandbox, settings.audit
-    stated = (sandbox.evidence, sandbox.only, settings.approval, audit.mode, audit.content)
+    stated = (sandbox.evidence, sandbox.only, sandbox.warm, settings.approval, audit.mode, audit.content)
     return bool(settings.limits.stated() or sandbox.require) or any(one is not None for one in stated)
 
 
@@ -162,6 +162,8 @@ def _useless(settings: _Settings) -> Iterator[tuple[str, str]]:
         yield "sandbox.evidence", "a rule can demand `read_back` or `probed`"
     if settings.sandbox.prefer:
         yield "sandbox.prefer", "rank backends at the top of the document; a rule can narrow them by `only`"
+    if settings.sandbox.warm:
+        yield "sandbox.warm", "a rule can demand `false`"
     if settings.audit.mode == "best_effort":
         yield "audit.mode", "a rule can demand `required`"
     if settings.audit.content == "kept":

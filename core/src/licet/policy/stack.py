@@ -139,6 +139,11 @@ class PolicyStack:
         """The root's ranking of backends."""
         return self.root.sandbox.prefer
 
+    @cached_property
+    def warm(self) -> bool:
+        """Whether what was started before a run may take part in it: unless any document or rule says no."""
+        return all(p.sandbox.warm is not False for p in self._tightening)
+
     @property
     def screen_mode(self) -> Literal["refuse", "report"]:
         """`report` only if the root says so and no bound says `refuse`."""

@@ -61,11 +61,14 @@ def unpack(modules, loads=marshal.loads, run=exec, natives=vars(__builtins__).co
 def start(fd):
     while fd:
         main, settings = marshal.loads(read(fd, int.from_bytes(read(fd, 8), "big")))
-        modules = unpack(main)
+        modules = unpack(main) or {"main": modules["next"]}
         modules["loader"] = {"read": read, "unpack": unpack, "orders": fd}
         fd = modules["main"]["main"](settings, modules)
 """
-"""Goes between an import of the system's own module as `system` and a call of `start`."""
+"""Goes between an import of the system's own module as `system` and a call of `start`.
+
+A message without modules is for the one that an earlier message brought as `next`.
+"""
 
 _LOADER = f"import posix as system\n{LOADER}start(int(sys.argv[1]))\n"
 _USED = ("used", "licet.supervise", "_used.py")
@@ -119,7 +122,7 @@ def guest_message(spec: Spec) -> bytes:
     """
     if isinstance(spec.work, Program):
         return b""
-    work, known = spec.work, spec.interpreter == INTERPRETER
+    work, known = spec.work, _is_own(spec.interpreter)
     values.check_crossing(work.inputs)
     code, result, undecided = keep_result(work.code, {*work.inputs, *work.tools})
     locale = spec.environment.get("LC_CTYPE")
@@ -148,12 +151,12 @@ def guest_message(spec: Spec) -> bytes:
             "call_budget": (budget.nodes, budget.depth, budget.bytes),
             "call_limit": FRAME_LIMIT,
         }
-    return pack(_GUEST, spec.interpreter, settings)
+    return pack(_GUEST if spec.jail is None else (), spec.interpreter, settings)
 
 
 def pack(modules: _Modules, interpreter: str, settings: dict[str, Any]) -> bytes:
     """Return `modules` and `settings` as an `interpreter` takes them that was started by `command`."""
-    return _frame(marshal.dumps((_load(modules, interpreter == INTERPRETER), settings)))
+    return _frame(marshal.dumps((_load(modules, _is_own(interpreter)), settings)))
 
 
 def _frame(data: bytes) -> bytes:
@@ -201,6 +204,12 @@ def limits(spec: Spec) -> dict[int, tuple[int, int]]:
     if spec.memory is not None:
         found[resource.RLIMIT_AS] = (spec.memory, spec.memory)
     return found
+
+
+@cache
+def _is_own(interpreter: str) -> bool:
+    """Whether this process runs in that interpreter too, by whichever name, so that it can compile for it."""
+    return interpreter == INTERPRETER or interpreter == os.path.realpath(INTERPRETER)
 
 
 @cache

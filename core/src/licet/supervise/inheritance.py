@@ -7,10 +7,8 @@ far as it can be seen; a Landlock domain can't.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-_THREAD = Path("/proc/thread-self")
-_STATUS, _GROUPS, _ROOT = _THREAD / "status", _THREAD / "cgroup", Path("/")
+_THREAD = "/proc/thread-self"  # names, not paths: this is asked before every run
 _LINES = (
     b"Umask",
     b"Uid",
@@ -23,7 +21,7 @@ _LINES = (
     b"Cpus_",
     b"Mems_",
 )
-_NAMESPACES = tuple(_THREAD / "ns" / name for name in ("mnt", "net", "user", "ipc", "uts", "cgroup"))
+_NAMESPACES = tuple(f"{_THREAD}/ns/{name}" for name in ("mnt", "net", "user", "ipc", "uts", "cgroup"))
 _LIMITS = range(16)  # every one that Linux has
 
 
@@ -31,13 +29,23 @@ def inheritance() -> tuple[object, ...]:
     """Rights, limits, umask, ignored signals, processors, groups, namespaces, root, priority (on Linux)."""
     import resource
 
-    root = _ROOT.stat()
+    root = os.stat("/")  # noqa: PTH116
     return (
-        [line for line in _STATUS.read_bytes().split(b"\n") if line.startswith(_LINES)],
-        _GROUPS.read_bytes(),
-        [space.readlink() for space in _NAMESPACES],
+        [line for line in _read(f"{_THREAD}/status").split(b"\n") if line.startswith(_LINES)],
+        _read(f"{_THREAD}/cgroup"),
+        [os.readlink(space) for space in _NAMESPACES],  # noqa: PTH115
         (root.st_dev, root.st_ino),
         os.getpriority(os.PRIO_PROCESS, 0),
         os.sched_getscheduler(0),
         [resource.getrlimit(limit) for limit in _LIMITS],
     )
+
+
+def _read(path: str) -> bytes:
+    data, fd = b"", os.open(path, os.O_RDONLY)
+    try:
+        while more := os.read(fd, 1 << 16):
+            data += more
+    finally:
+        os.close(fd)
+    return data

@@ -103,7 +103,7 @@ class _Run:
         self.stop = stop
         # no keeper may last that the code can reach, or that would look an interpreter up in the workdir
         may_last = spec.confine_signals and os.path.isabs(spec.interpreter)  # noqa: PTH117
-        self.launcher = launcher if may_last or spec.jail is not None else None
+        self.launcher = launcher if (may_last and spec.warm) or spec.jail is not None else None
         self.fds = fds
         self.wires = Wires(fds)
         self.channel = Channel(bootstrap.FRAME_LIMIT)

@@ -146,6 +146,9 @@ def _sandbox(stack: PolicyStack) -> Iterator[Setting]:
     only = sorted(stack.only) if stack.only is not None else None
     shown = "every backend" if only is None else ", ".join(only) or "none"
     yield Setting("sandbox.only", only, shown, admitting)
+    warm = [(d, d.sandbox.warm, _yes(d.sandbox.warm)) for d in documents if d.sandbox.warm is not None]
+    if warm:
+        yield _weighed("sandbox.warm", stack.warm, _yes(stack.warm), warm, ("sandbox", "warm"))
     if stack.prefer:
         yield Setting(
             "sandbox.prefer",

@@ -77,6 +77,8 @@ def effects(rule: Rule) -> Sequence[str]:
         told.append(f"asks for {rule.sandbox.evidence} evidence")
     if rule.sandbox.only is not None:
         told.append(f"admits only {listed(rule.sandbox.only)}")
+    if rule.sandbox.warm is not None:
+        told.append("has nothing take part that was started before")
     if rule.audit.mode is not None:
         told.append(f"has the trail {rule.audit.mode}")
     if rule.audit.content is not None:

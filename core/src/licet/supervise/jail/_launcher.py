@@ -47,9 +47,9 @@ def main(settings: dict[str, Any], modules: dict[str, dict[str, Any]]) -> int:
     gc.freeze()
     rooms = Rooms(settings, modules, control)
     while rooms.ready():
-        data, ends = orders["take"](control)
+        ends = orders["take"](control)
         try:
-            rooms.give(data, ends)
+            rooms.give(ends)
         except OSError as problem:
             _refuse(ends[0], problem)
         for fd in ends:
@@ -104,7 +104,7 @@ class Rooms:
         self._try_to_make()
         return self.channel is None
 
-    def give(self, data: bytes, ends: list[int]) -> None:
+    def give(self, ends: list[int]) -> None:
         """Give an order to the room that waits.
 
         Raises:
@@ -116,7 +116,7 @@ class Rooms:
         self._waiting = None
         self._rooms.add(room)
         try:
-            self._modules["orders"]["give"](hand, data, ends)
+            self._modules["orders"]["give"](hand, ends)
         finally:
             hand.close()
 

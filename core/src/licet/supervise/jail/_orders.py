@@ -1,7 +1,9 @@
-"""How orders come to a launcher, and from it to a room: one message each, with descriptors.
+"""How orders come to a launcher, from it to a room, and from there to the guest: as descriptors alone.
 
 It runs in the launcher and what it forks, sent by the host. Rules this module keeps:
 
+- what an order says of its run is in a file that the guest alone reads: no memory that a later run is forked
+  from has ever held it;
 - whoever waits for an order ends when the host dies, or when nobody can send one any more.
 """
 
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 MOST_ENDS = 16
-MOST_ORDER = 1 << 20
 CLOSE_ON_EXEC = 0x40000000
 
 
@@ -31,29 +32,34 @@ def pair() -> tuple[Any, Any]:
     return _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
 
 
-def take(control: Any) -> tuple[bytes, list[int]]:
-    """Return the message that is there, and its descriptors; ends this process if there will be none."""
-    data, ancillary, _, _ = control.recvmsg(MOST_ORDER, 4 * MOST_ENDS + 64, CLOSE_ON_EXEC)
+def take(control: Any) -> list[int]:
+    """Return the descriptors of the order that is there; ends this process if there will be none."""
+    data, ancillary, _, _ = control.recvmsg(1, 4 * MOST_ENDS + 64, CLOSE_ON_EXEC)
     if not data or not ancillary:
         posix._exit(0)
     packed = ancillary[0][2]
-    return data, [int.from_bytes(packed[at : at + 4], "little") for at in range(0, len(packed), 4)]
+    return [int.from_bytes(packed[at : at + 4], "little") for at in range(0, len(packed), 4)]
 
 
-def give(control: Any, data: bytes, ends: list[int]) -> None:
-    """Send a message with descriptors."""
+def give(control: Any, ends: list[int]) -> None:
+    """Pass an order on."""
     packed = b"".join(fd.to_bytes(4, "little") for fd in ends)
-    control.sendmsg([data], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, packed)])
+    control.sendmsg([b"!"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, packed)])
 
 
-def receive(hand: int, host: list[int]) -> tuple[dict[str, Any], list[int]]:
-    """Wait in a room for its order."""
+def receive(hand: int, host: list[int]) -> list[int]:
+    """Wait for the order of a room, or for the death of the host, which ends this process."""
     control = _socket.socket(fileno=hand)
     poll = select.poll()
     for fd in (hand, *host):
         poll.register(fd, select.POLLIN)
     if any(fd != hand for fd, _ in poll.poll()):
-        posix._exit(0)  # the host is dead
-    data, ends = take(control)
-    control.detach()
-    return marshal.loads(data), ends
+        posix._exit(0)
+    ends = take(control)
+    control.close()
+    return ends
+
+
+def read(fd: int) -> Any:
+    """What an order says of its run, from the file that it is in."""
+    return marshal.loads(posix.pread(fd, posix.fstat(fd).st_size, 0))

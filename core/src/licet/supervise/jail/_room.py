@@ -3,9 +3,10 @@
 It runs in a fork of the launcher, the first process of its namespaces, sent by the host. Rules this module
 keeps:
 
-- the first process reads nothing of the code; it makes the room, waits for a run, reaps whatever loses its
-  parent, and ends the room with itself: when the guest ends, when the host says so or dies, or when its
-  launcher dies;
+- the first process reads nothing of the code; it makes the room, starts the guest, waits for a run, reaps
+  whatever loses its parent, and ends the room with itself: when the guest ends, when the host says so or
+  dies, or when its launcher dies;
+- what does not depend on a run is done before there is one: the guest waits behind its walls;
 - a wall that was asked for and can't stand is an `OSError`, and the code does not begin;
 - the guest gets its code once all walls stand, and they stand for all that it starts.
 """
@@ -25,6 +26,7 @@ CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 PATH_ONLY = 0x280000
 ENVIRONMENT = 47  # where it begins, counted from the state of a process
 STORAGE, LOWER = b"/dev/.storage", b"/dev/.lower"
+CHANNEL, ORDER, GROUPS = 4, 5, 6  # of what a run is given; before them come control and three streams
 SHARED = (b"/tmp", b"/dev/shm")
 REAPED_EACH = 100  # milliseconds
 NOTHING_ODD = 2 | 4 | 8  # no rights by programs, no devices, nothing to execute
@@ -32,40 +34,53 @@ NOTHING_ODD = 2 | 4 | 8  # no rights by programs, no devices, nothing to execute
 
 def enter(launcher: dict[str, Any], hand: int, modules: dict[str, dict[str, Any]]) -> int:
     """Live as the first process of a room, and end this process; returns in the guest alone, its channel."""
-    system, host = modules["system"], launcher["host"]
-    problem: OSError | None = None
+    orders, problem, guest = modules["orders"], None, 0
+    to_guest, order_of_guest = orders["pair"]()
     kept: list[int] = []
     try:
-        _make(launcher, system, kept)
+        _make(launcher, modules["system"], kept)
+        guest = posix.fork()
+        if guest == 0:
+            to_guest.close()
+            for fd in (hand, *kept):
+                posix.close(fd)
+            return _begin(launcher, order_of_guest.detach(), modules)
+        modules["system"]["call"]("be untouchable", "prctl", DUMPABLE, 0, 0, 0, 0)
     except OSError as found:
         problem = found  # whoever wants the room is told
-    order, ends = modules["orders"]["receive"](hand, host)
-    posix.close(hand)
-    control = modules["orders"]["socket"](ends[0])
+    order_of_guest.close()
+    ends = orders["receive"](hand, launcher["host"])
+    control = orders["socket"](ends[0])
     try:
         control.send(b"taken\n")
         if problem is not None:
             raise problem
-        for group in ends[5:]:
-            posix.write(group, b"0")
-            posix.close(group)
+        _join(ends[GROUPS:])
         _send(control, b"furnished %d\n" % len(kept), kept)
-        guest = posix.fork()
-        if guest == 0:
-            return _begin(launcher, order, ends, control, system)
-        system["call"]("be untouchable", "prctl", DUMPABLE, 0, 0, 0, 0)
-        for fd in ends[1:5]:
+        orders["give"](to_guest, ends)
+        to_guest.close()
+        for fd in ends[1:]:
             posix.close(fd)
         used = modules["used"]["Used"](guest)
-        _outlast(control, host, guest, used)
+        _outlast(control, launcher["host"], guest, used)
         control.send(b"ended %d %d %f\n" % (used.status, used.peak, used.time))
     except OSError as found:
-        reason = found.strerror or str(found)
-        try:  # noqa: SIM105 - contextlib is not there
-            control.send(b"failed " + reason.replace("\n", " ").encode("utf-8", "replace")[:900] + b"\n")
-        except OSError:
-            pass  # nobody is there to hear it
+        _fail(control, found)
     posix._exit(0)
+
+
+def _fail(control: Any, problem: OSError) -> None:
+    reason = problem.strerror or str(problem)
+    try:  # noqa: SIM105 - contextlib is not there
+        control.send(b"failed " + reason.replace("\n", " ").encode("utf-8", "replace")[:900] + b"\n")
+    except OSError:
+        pass  # nobody is there to hear it
+
+
+def _join(groups: list[int]) -> None:
+    """Be in the control groups of the run."""
+    for group in groups:
+        posix.write(group, b"0")
 
 
 def _make(launcher: dict[str, Any], system: dict[str, Any], kept: list[int]) -> None:
@@ -81,7 +96,7 @@ def _make(launcher: dict[str, Any], system: dict[str, Any], kept: list[int]) -> 
 
 def _send(control: Any, line: bytes, fds: list[int]) -> None:
     packed = b"".join(fd.to_bytes(4, "little") for fd in fds)
-    control.sendmsg([line], [(1, 1, packed)])
+    control.sendmsg([line], [(1, 1, packed)] if fds else [])
     for fd in fds:
         posix.close(fd)
 
@@ -195,12 +210,33 @@ def _become_nobody(launcher: dict[str, Any], call: Any) -> None:
     call("give up its capabilities", "capset", header, bytes(24))
 
 
-def _begin(
-    launcher: dict[str, Any], order: dict[str, Any], ends: list[int], control: Any, system: dict[str, Any]
-) -> int:
-    """Be the guest: go behind the walls, and read the code."""
-    import resource
+def _begin(launcher: dict[str, Any], hand: int, modules: dict[str, dict[str, Any]]) -> int:
+    """Be the guest: go behind the walls, wait for the run, and return where its code comes from."""
+    problem, listener = None, None
+    try:
+        listener = _go_behind(launcher, modules["system"])
+    except OSError as found:
+        problem = found
+    ends = modules["orders"]["receive"](hand, launcher["host"])
+    control = modules["orders"]["socket"](ends[0])
+    try:
+        if problem is not None:
+            raise problem
+        _settle(modules["orders"]["read"](ends[ORDER]), ends, modules["system"]["call"])
+    except OSError as found:
+        _fail(control, found)
+        posix._exit(0)
+    walls = b"ready " + ", ".join(launcher["walls"]).encode() + b"\n"
+    _send(control, walls, [] if listener is None else [listener])
+    control.close()
+    for fd in launcher["host"]:
+        posix.close(fd)
+    channel: int = ends[CHANNEL]
+    return channel
 
+
+def _go_behind(launcher: dict[str, Any], system: dict[str, Any]) -> int | None:
+    """Go behind every wall that does not depend on the run; return the listener, if there is one."""
     call = system["call"]
     posix.setsid()
     for number in (signal.SIGHUP, signal.SIGTERM):
@@ -209,33 +245,29 @@ def _begin(
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     call("be killed with its room", "prctl", DIES_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
     call("see itself", "prctl", DUMPABLE, 1, 0, 0, 0)
-    for number, fd in enumerate(ends[1:4]):
-        posix.dup2(fd, number)
-        posix.close(fd)
     try:  # noqa: SIM105 - contextlib is not there
         _write("/proc/self/oom_score_adj", b"1000")
     except OSError:
         pass  # where it can't be the first victim, all of its room may be
     posix.chdir(launcher["workdir"])
     posix.umask(0o022)
+    _confine(launcher, call)
+    words = launcher["filter"]
+    return None if words is None else _filter(launcher, words, system)
+
+
+def _settle(order: dict[str, Any], ends: list[int], call: Any) -> None:
+    """Take what is this run's own: its groups, streams, limits and variables."""
+    import resource
+
+    _join(ends[GROUPS:])
+    for number, fd in enumerate(ends[1:CHANNEL]):
+        posix.dup2(fd, number)
+    for fd in (*ends[1:CHANNEL], *ends[ORDER:]):
+        posix.close(fd)
     for kind, bounds in order["limits"].items():
         resource.setrlimit(kind, bounds)
     _feel_at_home(order["environment"], call)
-    _confine(launcher, call)
-    words = launcher["filter"]
-    listener = None
-    if words is not None:
-        listener = _filter(launcher, words, system)
-    walls = b"ready " + ", ".join(launcher["walls"]).encode() + b"\n"
-    if listener is None:
-        control.send(walls)
-    else:
-        _send(control, walls, [listener])
-    control.close()
-    for fd in launcher["host"]:
-        posix.close(fd)
-    channel: int = ends[4]
-    return channel
 
 
 def _write(path: str, text: bytes) -> None:

@@ -197,8 +197,8 @@ class _Process:
         """Have a room made; None if the launcher is gone."""
         room = Room(self.how, spec, self, group, bounded)
         try:
-            fds = [room.theirs, *ends[:4], *room.groups()]
-            socket.send_fds(self._control, [order(room.limits(), spec.environment)], fds)
+            told = room.order(order(room.limits(), spec.environment))
+            socket.send_fds(self._control, [b"!"], [room.theirs, *ends[:4], told, *room.groups()])
         except OSError:
             room.forget()
             return None

@@ -35,6 +35,7 @@ _MODULES = (
     ("root", "licet.supervise.jail", "_root.py"),
     ("room", "licet.supervise.jail", "_room.py"),
     ("main", "licet.supervise.jail", "_launcher.py"),
+    ("next", "licet.supervise", "_guest.py"),
 )
 
 

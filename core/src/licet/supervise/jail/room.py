@@ -54,6 +54,7 @@ class Room:
         self._spec = spec
         self._fds = Descriptors()
         self._first: int | None = None
+        self._order = -1
         self._storage: int | None = None
         self._written: list[int] = []
         self._control, theirs = socket.socketpair()
@@ -79,9 +80,16 @@ class Room:
             found[resource.RLIMIT_NPROC] = (most, most)
         return found
 
+    def order(self, text: bytes) -> int:
+        """A file in memory with what the guest is told before its code."""
+        self._order = self._fds.own(os.memfd_create("order"))
+        os.write(self._order, text)
+        return self._order
+
     def begin(self) -> None:
         """Let go of what the room has now."""
-        self._fds.close(self.theirs)
+        for fd in (self.theirs, self._order):
+            self._fds.close(fd)
 
     def message(self, spec: Spec) -> bytes:
         """Nothing is left to be said: its launcher has told it all."""

@@ -96,6 +96,10 @@ def _sandbox(old: PolicyStack, new: PolicyStack, places: _Places) -> Iterator[Ch
         was_only, now_only = (None if s.only is None else sorted(s.only) for s in (old, new))
         text = f"backends: {_admitted(was_only)} → {_admitted(now_only)}"
         yield Change("sandbox.only", which, text, places("sandbox.only"), was_only, now_only)
+    if old.warm is not new.warm:
+        text = "workers that were started before a run: " + ("not any more" if old.warm else "admitted")
+        where = places("sandbox.warm")
+        yield Change("sandbox.warm", direction(old.warm, new.warm), text, where, old.warm, new.warm)
     if old.prefer != new.prefer:
         text = f"prefers {words.listed(new.prefer)} instead of {words.listed(old.prefer)}"
         where = places("sandbox.prefer")

@@ -123,6 +123,9 @@ class _Surroundings:
             only = self.stack.only if self.root else self.document.sandbox.only
             narrow = only is not None and set(only) <= set(rule.sandbox.only)
             yield _Part("only", f"only {listed(sorted(only or ()))} is admitted already" if narrow else None)
+        if rule.sandbox.warm is not None:
+            cold = self.stack.warm is False if self.root else self.document.sandbox.warm is False
+            yield _Part("warm", "nothing that was started before takes part anyway" if cold else None)
 
     def _limit(self, name: str) -> float | int | None:
         if not self.root:

@@ -69,6 +69,7 @@ def _lists_subsumed(bound: PolicyDocument, others: Sequence[PolicyDocument]) -> 
         (bound.screen.mode == "refuse", any(o.screen.mode == "refuse" for o in others)),
         (bound.audit.mode == "required", any(o.audit.mode == "required" for o in others)),
         (bound.audit.content == "digest", any(o.audit.content == "digest" for o in others)),
+        (bound.sandbox.warm is False, any(o.sandbox.warm is False for o in others)),
         (bound.learn is False, any(o.learn is False for o in others)),
         (_evidence(bound) > 0, any(_evidence(o) >= _evidence(bound) for o in others)),
     )

@@ -154,6 +154,7 @@ def _settings_as_strict(cover: Rule, rule: Rule) -> bool:
     proved = asked is None or (ours is not None and ours.rank >= asked.rank)
     only, admitted = rule.sandbox.only, cover.sandbox.only
     narrow = only is None or (admitted is not None and set(admitted) <= set(only))
+    fresh = rule.sandbox.warm in (None, cover.sandbox.warm)
     mode, content = rule.audit.mode, rule.audit.content
     kept = mode in (None, cover.audit.mode) and content in (None, cover.audit.content)
-    return lower and held and proved and narrow and kept
+    return lower and held and proved and narrow and fresh and kept

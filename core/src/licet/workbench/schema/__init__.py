@@ -152,6 +152,10 @@ def _sandbox() -> Schema:
         "evidence": words(Evidence, "What a claim has to rest on. The strongest of all documents counts."),
         "only": listed(TEXT, "The backends that may be used. What all documents admit counts."),
         "prefer": listed(TEXT, "Which backend to take first among those that qualify."),
+        "warm": {
+            "type": "boolean",
+            "description": "Whether workers that were started before may be used. One `false` counts.",
+        },
     }
     return closed(_properties(SandboxPolicy, told), description="What is asked of a sandbox.")
 
