@@ -67,6 +67,7 @@ ALTERATIONS: dict[str, Any] = {
     "files": (Mount("/w/a", "/b"),),
     "clock": "frozen",
     "async_tools": frozenset({"f"}),
+    "warm": False,
     "resumption": Resumption(b"x"),
 }
 
