@@ -93,17 +93,12 @@ class Resumption:
 class ExecutionPlan:
     """One run, decided and authorised.
 
-        `files` are files of the host that the code sees at other paths; each of them is opened to be read.
-        `policy_class` and `tenant` say which runs may share a warm worker: two plans may do so only if both
-    <<<<<<< HEAD
-        are equal. `limits` states every limit in force; a limit that is None was asked for by nobody. Under a
-        `frozen` clock time stands still, and a sleep is over at once. `async_tools` are those of the opened tools
-        whose calls code may await. `resumption` is set if the run goes on where it was suspended.
-    =======
-        are equal and they are `warm`; if not, nothing that was started before the run takes part in it. `limits`
-        states every limit in force; a limit that is None was asked for by nobody. Under a `frozen` clock time
-        stands still, and a sleep is over at once. `resumption` is set if the run goes on where it was suspended.
-    >>>>>>> main
+    `files` are files of the host that the code sees at other paths; each of them is opened to be read.
+    `policy_class` and `tenant` say which runs may share a warm worker: two plans may do so only if both
+    are equal and they are `warm`; if not, nothing that was started before the run takes part in it. `limits`
+    states every limit in force; a limit that is None was asked for by nobody. Under a `frozen` clock time
+    stands still, and a sleep is over at once. `async_tools` are those of the opened tools whose calls code may
+    await. `resumption` is set if the run goes on where it was suspended.
     """
 
     run_id: str

@@ -71,6 +71,11 @@ class Channel:
             self._refuse("the last frame is cut off")
         self.closed = True
 
+    def close(self) -> None:
+        """Take nothing more, and keep nobody to tell."""
+        self.closed = True
+        self._on_call = None
+
     def _refuse(self, why: str) -> None:
         self.closed = True
         self.fault = f"what the code reported is unusable: {why}"

@@ -71,6 +71,7 @@ def _run_once(
             return ProcessOutcome(Reason.launch_failed, detail=str(problem))
         finally:
             run.part()
+            run.close()
         if run.raised is not None:
             for place in run.written:
                 os.close(place.descriptor)
@@ -359,6 +360,11 @@ class _Run:
             self.launcher.part(self.keeper, well=self.status is not None and self.cause is None)
         else:
             self.keeper.wait()
+
+    def close(self) -> None:
+        """Hold on to nothing that holds on to this: what it was started by goes when its owner lets it go."""
+        self.wires.close()
+        self.channel.close()
 
     def outcome(self) -> ProcessOutcome:
         """Say what happened."""

@@ -75,6 +75,12 @@ class Wires:
         self._watch(fd)
         self._fds.close(fd)
 
+    def close(self) -> None:
+        """Serve nothing any more, and keep no handler, which may keep this."""
+        for known in tuple(self._handlers):
+            self.drop(known)
+        self._unsent.clear()
+
     def serve(self, patience: float | None) -> None:
         """Wait for something to happen, `patience` seconds at most, and have it handled."""
         for key, events in self._selector.select(patience):
