@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 CHUNK = 1 << 16
+BAD_DESCRIPTOR = 9
 TOO_MUCH = '{"$type":"omitted","reason":"budget","count":null}'
 NATIVES: Any = __builtins__  # as they were before the code could replace any
 
@@ -208,7 +209,9 @@ class Line:
             with self._sending:
                 while data:
                     data = data[posix.write(self._channel, data) :]
-        except OSError:
+        except OSError as problem:
+            if not _is_loss(problem):
+                raise
             with self._guard:
                 self._lose()
 
@@ -245,7 +248,9 @@ class Line:
         while len(held) < 4 or len(held) < 4 + int.from_bytes(held[:4], "big"):
             try:
                 piece = posix.read(self._channel, CHUNK)
-            except OSError:
+            except OSError as problem:
+                if not _is_loss(problem):
+                    raise
                 piece = b""
             if not piece:
                 self._gone = True
@@ -281,6 +286,11 @@ class Line:
         self._gone = True
         for waiter in self._waiting.values():
             waiter.wake()
+
+
+def _is_loss(problem: OSError) -> bool:
+    """Whether the channel is gone; handlers of signals raise errors of the system, too."""
+    return isinstance(problem, ConnectionError) or problem.errno == BAD_DESCRIPTOR
 
 
 def _loop() -> Any:

@@ -104,9 +104,10 @@ class Channel:
 
 
 def _called(frame: bytes) -> Called:
-    if len(frame) < _CALL.size:
+    head = frame[: _CALL.size].ljust(_CALL.size, b"\0")
+    _, number, line, length = _CALL.unpack(head)
+    if len(frame) < _CALL.size + length:
         raise ValueError("a call is cut off")
-    _, number, line, length = _CALL.unpack_from(frame)
     name, arguments = frame[_CALL.size : _CALL.size + length], frame[_CALL.size + length :]
     return Called(number, name.decode("utf-8", "replace"), line or None, arguments.decode("utf-8", "replace"))
 
