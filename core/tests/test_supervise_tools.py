@@ -1,4 +1,4 @@
-"""Calls of tools over the private channel: who may call, what a hostile guest can send, what is left behind."""
+"""Calls of tools over the private channel: who may call, what a hostile guest can send, what is left."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ from licet.supervise.channel import Channel
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="no calls are carried on Windows")
 
 OnCall = Callable[[Called], Coroutine[Any, Any, Answered]]
-CHANNEL = "import os, sys, threading\nfd = f.__closure__ and [c.cell_contents for c in f.__closure__ if hasattr(c.cell_contents, '_channel')][0]._channel\n"
+CHANNEL = """\
+import os
+held = [cell.cell_contents for cell in f.__closure__]
+[fd] = [one._channel for one in held if hasattr(one, "_channel")]
+"""
 """Code that finds its channel, as any code can."""
 
 
@@ -208,7 +212,12 @@ def test_forged_frames_reach_nobody_unless_they_are_calls(name: str) -> None:
 
 
 def test_a_frame_beyond_the_limit_closes_the_channel() -> None:
-    code = f"{CHANNEL}os.write(fd, (1 << 30).to_bytes(4, 'big'))\ntry:\n    f()\nexcept RuntimeError as problem:\n    print(problem, flush=True)"
+    code = f"""{CHANNEL}
+os.write(fd, (1 << 30).to_bytes(4, 'big'))
+try:
+    f()
+except RuntimeError as problem:
+    print(problem, flush=True)"""
     outcome = run(code, Tools())
     assert (outcome.exit_code, "more than the limit" in (outcome.detail or "")) == (0, True)
 
