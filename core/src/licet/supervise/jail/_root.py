@@ -49,7 +49,7 @@ def build(settings: dict[str, Any], system: dict[str, Any], users: int | None) -
     steps += [(target, None, action) for target, action in settings["made"]]
     for target, mount, action in sorted(steps, key=lambda step: step[0].count(b"/")):
         _make(system, target, mount, action)
-    hidden = [target for target, action in settings["made"] if action[0] == "hide" and _is_folder(target)]
+    hidden = [target for target, action in settings["made"] if action[0] == "hide" and _exists(target)]
     for path in (*hidden, b"/dev", *(() if base else (b"/",))):
         system["call"]("close its root", "mount", b"none", path, b"", SEALED, b"")
 
