@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from licet import supervise
+from licet import processes, supervise
 from licet.hosts import ANY, PRIVATE, read_back
 from licet.plan import ExecutionPlan
 from licet.supervise.jail import Jail, needs, trusted
@@ -18,7 +18,7 @@ def spec(plan: ExecutionPlan) -> supervise.Spec:
     """What `licet.supervise` has to run; every stated limit is in it, or is kept by core."""
     limits, of_python = plan.limits, needs()
     return supervise.Spec(
-        work=supervise.Snippet(plan.code, plan.inputs, limits.recursion),
+        work=supervise.Snippet(plan.code, plan.inputs, limits.recursion, processes.tools(plan)),
         workdir=plan.workdir,
         environment=plan.environment,
         stdin=plan.stdin,

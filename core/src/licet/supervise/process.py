@@ -18,6 +18,7 @@ from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from licet.supervise import bootstrap, readback, tree
+from licet.supervise.calling import Calls
 from licet.supervise.calls import GRACE, OnOutput, Stream
 from licet.supervise.channel import Channel
 from licet.supervise.descriptors import Descriptors
@@ -47,9 +48,9 @@ def run_blocking(
     """
     began = time.monotonic()
     try:
-        return _run_once(spec, on_output, stop, launcher, began, asking)
+        return _run_once(spec, on_output, stop, launcher, asking, began)
     except _NotTaken:
-        return _run_once(spec, on_output, stop, None, began, asking)
+        return _run_once(spec, on_output, stop, None, asking, began)
 
 
 def _run_once(
@@ -57,8 +58,8 @@ def _run_once(
     on_output: OnOutput,
     stop: Stop | None,
     launcher: Supplier | None,
-    began: float,
     asking: Asking | None,
+    began: float,
 ) -> ProcessOutcome:
     with Descriptors() as fds:
         run = _Run(spec, on_output, stop, launcher, fds, began)
@@ -70,6 +71,7 @@ def _run_once(
             return ProcessOutcome(Reason.launch_failed, detail=str(problem))
         finally:
             run.part()
+            run.close()
         if run.raised is not None:
             for place in run.written:
                 os.close(place.descriptor)
@@ -148,12 +150,29 @@ class _Run:
         self.wires.drain_to(out, lambda: self._on_output("stdout", out))
         self.wires.drain_to(err, lambda: self._on_output("stderr", err))
         self.wires.drain_to(self.to_guest, lambda: self._on_channel(self.to_guest))
+        self._answer()
         self.wires.listen(keeper.control, lambda: self._on_control(keeper))
         self.wires.send(keeper.control, keeper.message(self.spec))
         if self.spec.stdin:
             self.wires.feed(stdin, self.spec.stdin)
         if self.stop is not None:
             self.wires.listen(self.stop.fileno(), self._on_stop)
+
+    def _answer(self) -> None:
+        """Have what the code asks for answered, if there is somebody to answer."""
+        asking = self.asking
+        if asking is None:
+            return
+        self.wires.listen(asking.courier.fileno(), asking.courier.deliver)
+        if asking.on_call is not None and self.spec.tools:
+            tools, end = self.spec.tools, self._end_at_answer
+            calls = Calls(tools, asking.on_call, asking.courier, self.wires, self.to_guest, end)
+            self.channel = Channel(bootstrap.CALL_LIMIT, calls.take)
+
+    def _end_at_answer(self, problem: BaseException | None) -> None:
+        """End the run with an answer that is its last, or with what was raised instead of one."""
+        self.raised = self.raised or problem
+        self.end(Reason.stopped)
 
     def _ask_launcher(self, launcher: Supplier, ends: Ends) -> Holder | None:
         try:
@@ -327,13 +346,8 @@ class _Run:
 
         ask: Ask = refuse
         if self.asking is not None and self.asking.connect is not None:
-            ask = asker(self.asking.courier, self.asking.connect, self._end_at_asking)
-            self.wires.listen(self.asking.courier.fileno(), self.asking.courier.deliver)
+            ask = asker(self.asking.courier, self.asking.connect, self._end_at_answer)
         Gate(listener, self.wires, self.fds, ask, Names(self.spec.jail.names))
-
-    def _end_at_asking(self, problem: BaseException) -> None:
-        self.raised = self.raised or problem
-        self.end(Reason.backend_lost)
 
     def _lose_keeper(self) -> None:
         """The keeper ended without a word."""
@@ -365,6 +379,11 @@ class _Run:
             self.launcher.part(self.keeper, well=self.status is not None and self.cause is None)
         else:
             self.keeper.wait()
+
+    def close(self) -> None:
+        """Hold on to nothing that holds on to this: what it was started by goes when its owner lets it go."""
+        self.wires.close()
+        self.channel.close()
 
     def outcome(self) -> ProcessOutcome:
         """Say what happened."""
