@@ -41,6 +41,14 @@ class Holder(Protocol):
         """Wait until the code may begin: a few milliseconds at most."""
         ...
 
+    def look(self, guest: int, spec: Spec) -> dict[str, str]:
+        """What the system shows of the main process, by the control that it bears on; its walls stand.
+
+        Raises:
+            NotTaken: something is not as it was set up.
+        """
+        ...
+
     def used_up(self) -> Reason | None:
         """The limit that the run has passed so far, if it is one that ends nobody by itself."""
         ...

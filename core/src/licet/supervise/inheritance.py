@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from licet.supervise.readback import read
+
 _THREAD = "/proc/thread-self"  # names, not paths: this is asked before every run
 _LINES = (
     b"Umask",
@@ -31,21 +33,11 @@ def inheritance() -> tuple[object, ...]:
 
     root = os.stat("/")  # noqa: PTH116
     return (
-        [line for line in _read(f"{_THREAD}/status").split(b"\n") if line.startswith(_LINES)],
-        _read(f"{_THREAD}/cgroup"),
+        [line for line in read(f"{_THREAD}/status").split(b"\n") if line.startswith(_LINES)],
+        read(f"{_THREAD}/cgroup"),
         [os.readlink(space) for space in _NAMESPACES],  # noqa: PTH115
         (root.st_dev, root.st_ino),
         os.getpriority(os.PRIO_PROCESS, 0),
         os.sched_getscheduler(0),
         [resource.getrlimit(limit) for limit in _LIMITS],
     )
-
-
-def _read(path: str) -> bytes:
-    data, fd = b"", os.open(path, os.O_RDONLY)
-    try:
-        while more := os.read(fd, 1 << 16):
-            data += more
-    finally:
-        os.close(fd)
-    return data

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from licet.supervise import bootstrap, tree
+from licet.supervise import bootstrap, readback, tree
 from licet.supervise.descriptors import Descriptors
 from licet.supervise.spec import Reason, Spec, Used
 from licet.supervise.wires import read
@@ -84,6 +84,14 @@ class Keeper:
 
     def settled(self) -> None:
         """It may begin at once."""
+
+    def look(self, guest: int, spec: Spec) -> dict[str, str]:
+        """What the system shows of the main process.
+
+        Raises:
+            NotTaken: a limit is not in force.
+        """
+        return readback.look(guest, bootstrap.limits(spec))
 
     def used_up(self) -> Reason | None:
         """Limits here are the system's, which ends who passes them."""

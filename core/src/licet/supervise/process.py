@@ -303,12 +303,13 @@ class _Run:
 
     def _let_begin(self, guest: int) -> None:
         """Look at the guest, whose walls stand now, and send it its code."""
-        if self.keeper is not None:
-            self.keeper.settled()
-            if self.keeper.look_each is not None:
-                self.look_at = time.monotonic() + self.keeper.look_each
+        if self.keeper is None:
+            return
+        self.keeper.settled()
+        if self.keeper.look_each is not None:
+            self.look_at = time.monotonic() + self.keeper.look_each
         try:
-            self.seen = readback.look(guest, bootstrap.limits(self.spec))
+            self.seen = self.keeper.look(guest, self.spec)
         except readback.NotTaken as problem:
             self.failure = str(problem)
             self.end(Reason.launch_failed)

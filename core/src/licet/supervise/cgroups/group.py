@@ -180,6 +180,8 @@ class Branch:
 class Group:
     """One run's group, made by `Home.group`, in as many hierarchies as its resources lie in.
 
+    The kernel shows `limits` as they were asked for.
+
     Raises:
         OSError: the kernel does not take a limit.
         Ungrouped: it shows another one afterwards.
@@ -187,6 +189,7 @@ class Group:
 
     def __init__(self, branches: Sequence[Branch], limits: Limits) -> None:
         self._branches = tuple(branches)
+        self.limits = limits
         for branch in self._branches:
             branch.limit(limits)
 

@@ -15,11 +15,14 @@ import socket
 import struct
 from typing import Any
 
+from licet.supervise import readback
 from licet.supervise.cgroups import Group, Resource, Usage
 from licet.supervise.descriptors import Descriptors
+from licet.supervise.jail import sight
 from licet.supervise.jail.layout import Cover, Layout
 from licet.supervise.jail.message import counted
 from licet.supervise.jail.spec import Written, identity
+from licet.supervise.jail.standing import ground
 from licet.supervise.keeper import PATIENCE
 from licet.supervise.moments import Moment, await_coarse
 from licet.supervise.spec import Reason, Spec, Used
@@ -146,6 +149,16 @@ class Room:
         """Wait until what others change from now on can be told from what they changed before."""
         if self._moment is not None:
             await_coarse(self._moment.settled_ns)
+
+    def look(self, guest: int, spec: Spec) -> dict[str, str]:
+        """What the system shows of the guest, and of what it is in.
+
+        Raises:
+            NotTaken: a wall does not stand, or a limit is not in force.
+        """
+        seen = sight.look(guest, self._how, spec.environment, users=ground().users)
+        grouped = {} if self._group is None else sight.grouped(guest, self._group)
+        return {**readback.look(guest, self.limits()), **seen, **grouped}
 
     def used_up(self) -> Reason | None:
         """Whether all of its processes together have used their time, or their memory.
