@@ -58,6 +58,11 @@ class Opened:
             return self._opens_host(hosts.read_back(target))
         return self.shell if action == "shell" else action == "tool" and target in self.tools
 
+    @property
+    def connects(self) -> bool:
+        """Whether there are hosts that the code may reach, or may be approved to."""
+        return bool(self.network or self.network_asked)
+
     def asks(self, target: str) -> bool:
         """Whether a connection to `target`, as `HOST:PORT`, may be asked about when it is made."""
         wanted = hosts.read_back(target)

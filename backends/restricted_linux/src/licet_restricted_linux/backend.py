@@ -95,7 +95,7 @@ class _Jailed:
 
 def _connecting(plan: ExecutionPlan, host: Host) -> supervise.Connect | None:
     """What makes the connections of the code, if it is to have any."""
-    return (lambda name, port: host.connect(Target(name, port))) if plan.opened.network else None
+    return (lambda name, port: host.connect(Target(name, port))) if plan.opened.connects else None
 
 
 def _openable(here: Ground) -> frozenset[Action]:
