@@ -18,7 +18,7 @@ from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from licet.supervise import bootstrap, readback, tree
-from licet.supervise.calling import Calls
+from licet.supervise.answering import answer_calls, answer_connections
 from licet.supervise.calls import GRACE, OnOutput, Stream
 from licet.supervise.channel import Channel
 from licet.supervise.descriptors import Descriptors
@@ -87,6 +87,10 @@ class _NotTaken(Exception):
     """The keeper that waited was gone before it took the run: nothing has begun, so it can begin anew."""
 
 
+def _reason(problem: OSError | ValueError) -> str:
+    return str((isinstance(problem, OSError) and problem.strerror) or problem).lower()
+
+
 class _Run:
     """The state of one run. Each `_on_…` method handles one descriptor that became ready."""
 
@@ -150,7 +154,8 @@ class _Run:
         self.wires.drain_to(out, lambda: self._on_output("stdout", out))
         self.wires.drain_to(err, lambda: self._on_output("stderr", err))
         self.wires.drain_to(self.to_guest, lambda: self._on_channel(self.to_guest))
-        self._answer()
+        if self.asking is not None:
+            self.channel = answer_calls(self.asking, self.spec.tools, self.wires, self.to_guest, self._finish)
         self.wires.listen(keeper.control, lambda: self._on_control(keeper))
         self.wires.send(keeper.control, keeper.message(self.spec))
         if self.spec.stdin:
@@ -158,18 +163,7 @@ class _Run:
         if self.stop is not None:
             self.wires.listen(self.stop.fileno(), self._on_stop)
 
-    def _answer(self) -> None:
-        """Have what the code asks for answered, if there is somebody to answer."""
-        asking = self.asking
-        if asking is None:
-            return
-        self.wires.listen(asking.courier.fileno(), asking.courier.deliver)
-        if asking.on_call is not None and self.spec.tools:
-            tools, end = self.spec.tools, self._end_at_answer
-            calls = Calls(tools, asking.on_call, asking.courier, self.wires, self.to_guest, end)
-            self.channel = Channel(bootstrap.CALL_LIMIT, calls.take)
-
-    def _end_at_answer(self, problem: BaseException | None) -> None:
+    def _finish(self, problem: BaseException | None) -> None:
         """End the run with an answer that is its last, or with what was raised instead of one."""
         self.raised = self.raised or problem
         self.end(Reason.stopped)
@@ -190,17 +184,14 @@ class _Run:
         try:
             return Keeper(spec.interpreter, spec.environment, ends)
         except (OSError, ValueError) as problem:
-            why = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
-            raise _Unlaunched(f"`{spec.interpreter}` can't be started: {why.lower()}") from None
+            raise _Unlaunched(f"`{spec.interpreter}` can't be started: {_reason(problem)}") from None
 
     def _open_workdir(self) -> int:
         try:
             return self.fds.folder(self.spec.workdir)
         except (OSError, ValueError) as problem:
-            why = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
-            raise _Unlaunched(
-                f"working directory `{self.spec.workdir}` can't be entered: {why.lower()}"
-            ) from None
+            what = f"working directory `{self.spec.workdir}`"
+            raise _Unlaunched(f"{what} can't be entered: {_reason(problem)}") from None
 
     # -- the loop
 
@@ -333,21 +324,12 @@ class _Run:
             self.failure = str(problem)
             self.end(Reason.launch_failed)
         else:
-            self._open_gate()
+            if self.keeper.listener is not None and self.spec.jail is not None:
+                names = self.spec.jail.names
+                answer_connections(
+                    self.asking, self.keeper.listener, names, self.wires, self.fds, self._finish
+                )
             self.wires.send(self.to_guest, self.orders)
-
-    def _open_gate(self) -> None:
-        """Answer for the guest's connections, if the kernel asks about them."""
-        listener = None if self.keeper is None else self.keeper.listener
-        if listener is None or self.spec.jail is None:
-            return
-        from licet.supervise.notify.gate import Ask, Gate, asker, refuse
-        from licet.supervise.notify.names import Names
-
-        ask: Ask = refuse
-        if self.asking is not None and self.asking.connect is not None:
-            ask = asker(self.asking.courier, self.asking.connect, self._end_at_answer)
-        Gate(listener, self.wires, self.fds, ask, Names(self.spec.jail.names))
 
     def _lose_keeper(self) -> None:
         """The keeper ended without a word."""
