@@ -210,5 +210,6 @@ def plan_of(prepared: Prepared, chosen: Chosen, run_id: str) -> ExecutionPlan:
             tenant=request.subject.tenant,
             warm=prepared.stack.warm,
             clock=prepared.stack.clock,
+            async_tools=frozenset(name for name, tool in request.tools.items() if tool.is_async),
         )
     )
