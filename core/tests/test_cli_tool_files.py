@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -142,11 +143,11 @@ def test_a_file_without_tools_and_one_with_two_of_a_name_are_refused(shop: Path)
 def test_what_explain_chooses_opens_the_tools(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (shop.parent / "licet.yaml").write_text("licet: 1\nallow: [tool find]\nsandbox: {evidence: declared}\n")
     without = ["explain", "-c", "find('x')", "--policy", "licet.yaml", "--json"]
-    opened = []
+    digests = []
     for arguments in (without, [*without, "--tools", "shop.py"]):
         assert app.execute(arguments) == 0
-        opened.append("opens tool" in capsys.readouterr().out)
-    assert opened == [False, True]
+        digests.append(json.loads(capsys.readouterr().out)["plan_digest"])
+    assert digests[0] != digests[1]  # it covers all that is opened
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,8 @@ ALTERATIONS: dict[str, Any] = {
     "tenant": "other",
     "files": (Mount("/w/a", "/b"),),
     "clock": "frozen",
+    "async_tools": frozenset({"f"}),
+    "warm": False,
     "resumption": Resumption(b"x"),
 }
 

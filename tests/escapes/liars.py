@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from licet import supervise
+from licet import processes, supervise
 from licet.backend import Backend, Descriptor, Host, Language, Outcome, Sandbox, Termination
 from licet.contract import Control, Enforcement, Level, SandboxEnforcementContract
 from licet.plan import ExecutionPlan
@@ -114,7 +114,7 @@ class _Unbounded:
 
     async def run(self, plan: ExecutionPlan, host: Host) -> Outcome:
         spec = replace(controlled._spec(plan), **self._changes)
-        return controlled._outcome(spec, await supervise.run(spec, host.write))
+        return processes.outcome(spec, await supervise.run(spec, host.write))
 
     async def close(self) -> None:
         return None
@@ -186,7 +186,7 @@ class _Deafened(_Unbounded):
             host.write(stream, data)
             return True
 
-        return controlled._outcome(spec, await supervise.run(spec, on_output))
+        return processes.outcome(spec, await supervise.run(spec, on_output))
 
 
 class UnwalledMonty(MontyBackend):

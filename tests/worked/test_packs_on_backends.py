@@ -128,13 +128,12 @@ def test_what_keeps_files_and_hosts_from_being_opened(
 
 
 @pytest.mark.parametrize("pack", ["agent", "trusted"])
-def test_monty_alone_calls_tools(pack: str) -> None:
+def test_every_backend_calls_tools(pack: str) -> None:
     found = blockers(selected(pack, tools={"find_order": len}))
-    assert "opens tool" not in found.get("monty", ())
-    assert "opens tool" in found["controlled_process"]
+    assert [name for name, shortfalls in found.items() if "opens tool" in shortfalls] == []
 
 
-def test_everything_but_tools_runs_under_trusted() -> None:
+def test_everything_runs_under_trusted() -> None:
     prepared = selected(
         "trusted", Intent("read", "/"), Intent("write", "/"), Intent("network", "any"), Intent("shell")
     )

@@ -59,6 +59,11 @@ class Opened:
             return self._opens_host(hosts.read_back(target))
         return self.shell if action == "shell" else action == "tool" and target in self.tools
 
+    @property
+    def connects(self) -> bool:
+        """Whether there are hosts that the code may reach, or may be approved to."""
+        return bool(self.network or self.network_asked)
+
     def asks(self, target: str) -> bool:
         """Whether a connection to `target`, as `HOST:PORT`, may be asked about when it is made."""
         wanted = hosts.read_back(target)
@@ -105,8 +110,8 @@ class ExecutionPlan:
     are equal and they are `warm`; if not, nothing that was started before the run takes part in it. `limits`
     states every limit in force; a limit that is None was asked for by nobody. Under a `frozen` clock time
     stands still, and a sleep is over at once. `python` is the interpreter and the packages that the code is
-    to have, or None for those that the backend has by itself. `resumption` is set if the run goes on where it
-    was suspended.
+    to have, or None for those that the backend has by itself. `async_tools` are those of the tools that code
+    may await. `resumption` is set if the run goes on where it was suspended.
     """
 
     run_id: str
@@ -126,6 +131,7 @@ class ExecutionPlan:
     files: tuple[Mount, ...] = ()
     clock: Clock = "real"
     python: Python | None = None
+    async_tools: frozenset[str] = frozenset()
     resumption: Resumption | None = None
     seal: str = field(default="", repr=False)
 

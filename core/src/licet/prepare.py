@@ -222,5 +222,6 @@ def plan_of(prepared: Prepared, chosen: Chosen, run_id: str) -> ExecutionPlan:
             warm=prepared.stack.warm,
             clock=prepared.stack.clock,
             python=prepared.python,
+            async_tools=frozenset(name for name, tool in request.tools.items() if tool.is_async),
         )
     )

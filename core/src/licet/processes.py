@@ -3,28 +3,73 @@
 Rules this module keeps:
 
 - value and error come over the private channel and are believed only as far as the exit status agrees;
+- calls of tools come there as well, are read without trust, and are answered by the host;
 - what was set up and what was seen are told apart.
 """
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
 
-from licet import supervise
-from licet.backend import GuestError, Outcome, Termination, Usage
+from licet import handover, supervise, values
+from licet.backend import GuestError, Host, Outcome, Termination, Usage
+from licet.plan import ExecutionPlan
 from licet.writes.staged import Staged
 
+_NAMELESS: Mapping[int, str] = {}
 
-def outcome(spec: supervise.Spec, ended: supervise.ProcessOutcome, staged: Staged | None = None) -> Outcome:
-    """What `ended` means for the run that `spec` asked for, with what it wrote."""
+
+class Calls:
+    """Answers the calls of one run; `fatal` is how a reply ended it, if one did."""
+
+    def __init__(self, host: Host) -> None:
+        self.fatal: Termination | None = None
+        self._host = host
+
+    async def answer(self, called: supervise.Called) -> supervise.Answered:
+        """Have the host decide and perform a call."""
+        call = handover.read_call(called.name, called.line, called.arguments)
+        reply = await self._host.call(call)
+        if reply.fatal is not None:
+            self.fatal = self.fatal or reply.fatal
+            return supervise.Answered(last=True)
+        error = reply.error
+        if error is None:
+            try:
+                values.check_crossing(reply.value)
+                return supervise.Answered(values.encode(reply.value))
+            except ValueError as problem:
+                error = handover.unanswerable(called.name, problem)
+        raised = handover.raised(error)
+        return supervise.Answered(error=(raised.type, raised.message))
+
+
+def tools(plan: ExecutionPlan) -> dict[str, bool]:
+    """The tools that the code of a plan has, each with whether it may await its calls."""
+    return {name: name in plan.async_tools for name in plan.opened.tools}
+
+
+def outcome(
+    spec: supervise.Spec,
+    ended: supervise.ProcessOutcome,
+    staged: Staged | None = None,
+    fatal: Termination | None = None,
+    crashes: Mapping[int, str] = _NAMELESS,
+) -> Outcome:
+    """What `ended` means for the run that `spec` asked for, with what it wrote.
+
+    `fatal` is how a reply to a call ended it. `crashes` gives names to exit codes of code that crashed.
+    """
+    stopped = ended.reason is supervise.Reason.stopped
     succeeded = ended.exit_code == 0
     report = ended.report
     return Outcome(
-        termination=Termination(ended.reason.value),
+        termination=fatal or Termination.backend_error if stopped else Termination(ended.reason.value),
         exit_code=_exit_code(ended),
         value=report.value if succeeded else None,
         value_repr=report.value_repr if succeeded else None,
-        error=None if succeeded else error(ended),
+        error=None if succeeded else error(ended, crashes),
         usage=Usage(
             wall_time=ended.used.wall_time,
             cpu_time=ended.used.cpu_time,
@@ -42,11 +87,13 @@ def _exit_code(ended: supervise.ProcessOutcome) -> int | None:
     return ended.exit_code if ended.signal is None else 128 + ended.signal
 
 
-def error(ended: supervise.ProcessOutcome) -> GuestError | None:
+def error(ended: supervise.ProcessOutcome, crashes: Mapping[int, str] = _NAMELESS) -> GuestError | None:
     """What ended the code, if something did."""
     if ended.signal is not None:
         return GuestError(_signal_name(ended.signal), f"the code was ended by signal {ended.signal}")
     fault = ended.report.error
+    if fault is None and (name := crashes.get(ended.exit_code or 0)) is not None:
+        return GuestError(name, f"the code was ended by status 0x{ended.exit_code:X}")
     return None if fault is None else GuestError(fault.type, fault.message, fault.line)
 
 

@@ -12,9 +12,8 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from licet import values
+from licet import handover, values
 
-from licet_monty import wire
 from licet_monty.encoder import ENCODER, TYPES
 from licet_monty.trailing import VALUE, Kept
 
@@ -37,7 +36,7 @@ def read(text: object) -> Kept:
     value: Any = values.Opaque("unknown", "<a value that can't be read>")
     if isinstance(text, str):
         with contextlib.suppress(ValueError):
-            value = wire.read(text)
+            value = handover.read(text)
     return Kept(value, _show(value))
 
 

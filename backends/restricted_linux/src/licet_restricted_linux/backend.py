@@ -18,7 +18,6 @@ from licet.contract import SandboxEnforcementContract
 from licet.errors import BackendError, LaunchFailed
 from licet.plan import ExecutionPlan
 from licet.request import Action
-from licet.supervise.asking import Connect
 from licet.supervise.cgroups import look
 from licet.supervise.jail import Ground, JailLauncher, ground
 
@@ -83,23 +82,24 @@ class _Jailed:
         if self._closed:
             raise BackendError("this sandbox is closed", advice="open another one")
         try:
-            spec = jails.spec(plan)
-            ended = await supervise.run(spec, host.write, self._launcher, _connecting(plan, host))
+            spec, calls = jails.spec(plan), processes.Calls(host)
+            connect = _connecting(plan, host)
+            ended = await supervise.run(spec, host.write, self._launcher, calls.answer, connect)
         except ValueError as problem:
             raise LaunchFailed(f"input {problem}") from None
-        return processes.outcome(spec, ended, jails.staged(plan, ended))
+        return processes.outcome(spec, ended, jails.staged(plan, ended), calls.fatal)
 
     async def close(self) -> None:
         """A run leaves nothing to release."""
         self._closed = True
 
 
-def _connecting(plan: ExecutionPlan, host: Host) -> Connect | None:
+def _connecting(plan: ExecutionPlan, host: Host) -> supervise.Connect | None:
     """What makes the connections of the code, if it is to have any."""
-    return (lambda name, port: host.connect(Target(name, port))) if plan.opened.network else None
+    return (lambda name, port: host.connect(Target(name, port))) if plan.opened.connects else None
 
 
 def _openable(here: Ground) -> frozenset[Action]:
     """The actions that can be opened on this host."""
-    always: frozenset[Action] = frozenset({"read", "write", "shell"})
+    always: frozenset[Action] = frozenset({"read", "write", "shell", "tool"})
     return always if claims.unconnected(here) is not None else always | {"network"}

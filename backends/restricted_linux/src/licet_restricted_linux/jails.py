@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from licet import supervise
+from licet import processes, supervise
 from licet.hosts import ANY, PRIVATE, read_back
 from licet.plan import ExecutionPlan
 from licet.supervise.jail import Installation, Jail, Needs, needs, trusted
@@ -18,7 +18,9 @@ def spec(plan: ExecutionPlan) -> supervise.Spec:
     """What `licet.supervise` has to run; every stated limit is in it, or is kept by core."""
     limits = plan.limits
     return supervise.Spec(
-        work=supervise.Snippet(plan.code, plan.inputs, limits.recursion, packages(plan)),
+        work=supervise.Snippet(
+            plan.code, plan.inputs, limits.recursion, processes.tools(plan), packages(plan)
+        ),
         workdir=plan.workdir,
         environment=plan.environment,
         stdin=plan.stdin,
@@ -58,7 +60,7 @@ def jail(plan: ExecutionPlan) -> Jail:
         files=(*((mount.host, mount.path) for mount in plan.files), *_trusted(plan)),
         storage=plan.limits.files,
         programs=opened.shell,
-        network=bool(opened.network),
+        network=opened.connects,
         names=_names(plan),
     )
 
@@ -78,12 +80,14 @@ def of_python(plan: ExecutionPlan) -> Needs:
 
 def _trusted(plan: ExecutionPlan) -> tuple[tuple[str, str], ...]:
     """What code that connects has to see beside its interpreter, where policy shows it nothing there."""
-    if not plan.opened.network:
+    if not plan.opened.connects:
         return ()
     return tuple((real, path) for real, path in trusted() if not plan.opened.opens("read", path))
 
 
 def _names(plan: ExecutionPlan) -> tuple[str, ...]:
-    """The names of hosts that are opened each by itself."""
-    ends = (endpoint.host for endpoint in map(read_back, plan.opened.network) if endpoint.names)
+    """The names of hosts that are opened, or asked about, each by itself."""
+    opened = plan.opened
+    every = (*opened.network, *opened.network_asked)
+    ends = (endpoint.host for endpoint in map(read_back, every) if endpoint.names)
     return tuple(sorted({host for host in ends if "*" not in host and host not in (ANY, PRIVATE)}))

@@ -8,7 +8,8 @@ For every backend that runs its code in a process, ours and strangers'. `run` (o
 - `launcher`: has keepers wait for another run, where nobody could tell them from new ones;
 - `_keeper` (with `_walls`, `_standby`) and `_guest` (with `_report`): what runs in the child, sent by
   `bootstrap`;
-- `channel`: the private way for the value or the error of the code;
+- `channel`: the private way for the value or the error of the code, and for its calls of tools;
+- `calling`, `courier`: how such a call gets to the loop of the caller, and its reply back; `_tools` calls;
 - `kernel`: what this host can do, `probe`: which interpreters there are.
 
 What the code says over its channel is its own word: it can forge its value, its error, and nothing else.
@@ -22,7 +23,9 @@ from licet.lazy import attribute_importer
 
 if TYPE_CHECKING:
     from licet.supervise.aio import run
+    from licet.supervise.asking import Answered, Connect, OnCall
     from licet.supervise.calls import GRACE, OnOutput, run_blocking
+    from licet.supervise.channel import Called
     from licet.supervise.kernel import can_confine_signals, can_move_cgroups, keeper_shortfall
     from licet.supervise.launcher import Launcher
     from licet.supervise.probe import Interpreter, InterpreterStatus, probe_interpreter
@@ -42,10 +45,14 @@ if TYPE_CHECKING:
 __all__ = [
     "GRACE",
     "INTERPRETER",
+    "Answered",
+    "Called",
+    "Connect",
     "Fault",
     "Interpreter",
     "InterpreterStatus",
     "Launcher",
+    "OnCall",
     "OnOutput",
     "ProcessOutcome",
     "Program",
@@ -64,12 +71,16 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Answered": "asking",
+    "Connect": "asking",
+    "Called": "channel",
     "Fault": "spec",
     "GRACE": "calls",
     "INTERPRETER": "spec",
     "Interpreter": "probe",
     "InterpreterStatus": "probe",
     "Launcher": "launcher",
+    "OnCall": "asking",
     "OnOutput": "calls",
     "ProcessOutcome": "spec",
     "Program": "spec",

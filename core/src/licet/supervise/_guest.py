@@ -14,6 +14,7 @@ It runs in the child, sent by the host. Rules this module keeps:
   Only a fork that `leaves` keeps what it was born with as it is.
 """
 
+import _thread
 import gc
 import sys
 
@@ -44,10 +45,15 @@ def main(settings: "dict[str, Any]", modules: "dict[str, dict[str, Any]]") -> No
     if settings["inputs"]:
         inputs = unpack(settings["decode"])["decode"]["decode"](settings["inputs"], tuple, tuple)
 
+    sending, line = _thread.allocate_lock(), None
+    if settings["tools"] is not None:
+        make = unpack(settings["tools"])["tools"]["Line"]
+        line = make(channel, process, settings, unpack, sending)
+
     def report(what: str, *facts: object) -> None:
         try:
             loaded = unpack(settings["report"])
-            reporter = loaded["report"]["Reporter"](channel, process, settings, loaded)
+            reporter = loaded["report"]["Reporter"](channel, process, settings, loaded, sending)
         except MemoryError:
             if posix.getpid() == process:
                 _send(channel, settings["no_memory"][what])
@@ -55,10 +61,10 @@ def main(settings: "dict[str, Any]", modules: "dict[str, dict[str, Any]]") -> No
             getattr(reporter, what)(*facts)
 
     if not settings["leaves"]:
-        run(settings, inputs, report)
+        run(settings, inputs, report, line)
         return
     try:
-        run(settings, inputs, report)
+        run(settings, inputs, report, line)
         status: object = 0
     except SystemExit as leaving:
         status = leaving.code
@@ -122,7 +128,9 @@ def _feel_at_home(given: "bytes | None") -> None:
         posix.environ[b"LC_CTYPE"] = given
 
 
-def run(settings: "dict[str, Any]", inputs: "dict[str, Any]", report: "Callable[..., None]") -> None:
+def run(
+    settings: "dict[str, Any]", inputs: "dict[str, Any]", report: "Callable[..., None]", line: "Any" = None
+) -> None:
     """Run the code of `settings`; ends by returning or by `SystemExit`."""
     code, result = settings["code"], settings["result"]
     gc.freeze()  # a collector has nothing to find in what stays until the end
@@ -130,6 +138,8 @@ def run(settings: "dict[str, Any]", inputs: "dict[str, Any]", report: "Callable[
     names = main.__dict__
     names["__builtins__"] = sys.modules["builtins"]
     names.update(inputs)
+    if line is not None:
+        names.update(line.tools(names))
     sys.argv = [CODE_NAME]
     sys.path += settings["packages"]
     if settings["recursion"] is not None:

@@ -29,8 +29,14 @@ class Reporter:
     """Writes the one frame that the host waits for."""
 
     def __init__(
-        self, channel: int, process: int, settings: dict[str, Any], values: dict[str, dict[str, Any]]
+        self,
+        channel: int,
+        process: int,
+        settings: dict[str, Any],
+        values: dict[str, dict[str, Any]],
+        sending: Any,
     ) -> None:
+        self._sending = sending  # held by whoever writes to the channel
         self._channel = channel
         self._process = process
         self._limit = settings["frame_limit"]
@@ -71,8 +77,9 @@ class Reporter:
         data = text.encode("ascii")
         data = len(data).to_bytes(4, "big") + data
         try:
-            while data:
-                data = data[posix.write(self._channel, data) :]
+            with self._sending:
+                while data:
+                    data = data[posix.write(self._channel, data) :]
         except OSError:
             pass
 

@@ -28,6 +28,8 @@ _Modules = tuple[tuple[str, str, str], ...]
 
 FLAGS = ("-I", "-S", "-B", "-u", "-X", "utf8")
 FRAME_LIMIT = 4 << 20
+CALL_LIMIT = FRAME_LIMIT + (64 << 10)
+"""What a frame may have of a run with tools: more than `FRAME_LIMIT` for arguments, with their envelope."""
 BUDGET = (100_000, 100, 2 << 20)
 SPLIT_LIMIT = 64 << 10
 
@@ -79,6 +81,8 @@ _REPORT = (
     ("encode", "licet.values", "_encode.py"),
     ("report", "licet.supervise", "_report.py"),
 )
+_TOOLS = (("tools", "licet.supervise", "_tools.py"),)
+_CROSSING = (*_REPORT[:2], *_DECODE)
 _MAY_WARN = re.compile(r"\\|[0-9]_*[A-Za-z]")
 
 
@@ -120,7 +124,7 @@ def guest_message(spec: Spec) -> bytes:
         return b""
     work, known = spec.work, _is_own(spec.interpreter)
     values.check_crossing(work.inputs)
-    code, result, undecided = keep_result(work.code, work.inputs)
+    code, result, undecided = keep_result(work.code, {*work.inputs, *work.tools})
     locale = spec.environment.get("LC_CTYPE")
     settings = {
         "hello": HELLO,
@@ -137,7 +141,17 @@ def guest_message(spec: Spec) -> bytes:
         "frame_limit": FRAME_LIMIT,
         "budget": BUDGET,
         "leaves": spec.jail is not None,
+        "tools": None,
     }
+    if work.tools:
+        budget = values.DEFAULT
+        settings |= {
+            "tools": _load(_TOOLS, known),
+            "tool_names": tuple(work.tools.items()),
+            "crossing": _load(_CROSSING, known),
+            "call_budget": (budget.nodes, budget.depth, budget.bytes),
+            "call_limit": FRAME_LIMIT,
+        }
     return pack(_GUEST if spec.jail is None else (), spec.interpreter, settings)
 
 

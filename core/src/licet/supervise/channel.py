@@ -2,13 +2,18 @@
 
 Rules this module keeps:
 
-- a frame is four bytes of length, big-endian, and that many bytes of JSON; nothing longer than the limit;
-- the first frame is the bootstrap's, sent before any code of the guest; one more may follow;
-- whatever else arrives is ignored: the guest can spoil or forge its own report, and nothing besides.
+- a frame is four bytes of length, big-endian, and that many bytes; nothing longer than the limit;
+- the first frame is the bootstrap's, sent before any code of the guest; one more of its kind may follow, the
+  report. Both are JSON. Of a run with tools, any other frame is a call, which begins with `CALL`;
+- whatever else arrives is ignored: the guest can spoil or forge its own report and its own calls, and nothing
+  besides.
 """
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from licet import values
@@ -16,11 +21,29 @@ from licet.supervise.spec import Fault, Report
 
 _LONGEST = 10_000
 
+CALL = b"C"
+_CALL = struct.Struct(">cIIH")  # its sign, number, line and length of its name; name and arguments follow
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A call of a tool as the guest wrote it: `arguments` are text that it says is their wire form."""
+
+    number: int
+    name: str
+    line: int | None
+    arguments: str
+
 
 class Channel:
-    """Collects what the guest sends; `closed` once nothing more is wanted."""
+    """Collects what the guest sends; `closed` once nothing more is wanted.
 
-    def __init__(self, limit: int) -> None:
+    `on_call` gets each call; without it, the report is the last that is wanted.
+    """
+
+    def __init__(self, limit: int, on_call: Callable[[Called], object] | None = None) -> None:
+        self._on_call = on_call
+        self._reported = False
         self.closed = False
         self.begun = False
         self.report = Report()
@@ -48,6 +71,11 @@ class Channel:
             self._refuse("the last frame is cut off")
         self.closed = True
 
+    def close(self) -> None:
+        """Take nothing more, and keep nobody to tell."""
+        self.closed = True
+        self._on_call = None
+
     def _refuse(self, why: str) -> None:
         self.closed = True
         self.fault = f"what the code reported is unusable: {why}"
@@ -55,6 +83,11 @@ class Channel:
 
     def _take(self, frame: bytes) -> None:
         try:
+            if self.begun and self._on_call is not None and frame[:1] == CALL:
+                self._on_call(_called(frame))
+                return
+            if self._reported:
+                return
             content = values.parse(frame)
             if not isinstance(content, dict):
                 raise ValueError("a frame is no object")
@@ -64,9 +97,19 @@ class Channel:
                 self.begun = True
             else:
                 self.report = _report(content)
-                self.closed = True
+                self._reported = True
+                self.closed = self._on_call is None  # what runs on after the code may still call
         except ValueError as problem:
             self._refuse(str(problem)[:200])
+
+
+def _called(frame: bytes) -> Called:
+    head = frame[: _CALL.size].ljust(_CALL.size, b"\0")
+    _, number, line, length = _CALL.unpack(head)
+    if len(frame) < _CALL.size + length:
+        raise ValueError("a call is cut off")
+    name, arguments = frame[_CALL.size : _CALL.size + length], frame[_CALL.size + length :]
+    return Called(number, name.decode("utf-8", "replace"), line or None, arguments.decode("utf-8", "replace"))
 
 
 def _report(content: dict[str, Any]) -> Report:

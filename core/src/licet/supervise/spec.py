@@ -35,6 +35,7 @@ class Reason(StrEnum):
     file_limit = "file_limit"
     launch_failed = "launch_failed"
     backend_lost = "backend_lost"
+    stopped = "stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +43,15 @@ class Snippet:
     """Python code, run in an isolated interpreter of its own.
 
     `inputs` become global names; each must pass `licet.values.check_crossing`. `recursion` is the
-    interpreter's recursion limit. `packages` are absolute directories, put at the end of `sys.path` in this
-    order; `site` does not run, so no `.pth` file in them is obeyed.
+    interpreter's recursion limit. `tools` become global names as well, functions whose calls `on_call`
+    answers; each with whether code may await what a call gives. `packages` are absolute directories, put at
+    the end of `sys.path` in this order; `site` does not run, so no `.pth` file in them is obeyed.
     """
 
     code: str
     inputs: Mapping[str, Any] = field(default_factory=dict)
     recursion: int | None = None
+    tools: Mapping[str, bool] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
 
 
@@ -86,6 +89,11 @@ class Spec:
     sharing: str = ""
     jail: Jail | None = None
     warm: bool = True
+
+    @property
+    def tools(self) -> Mapping[str, bool]:
+        """The tools that the code can call."""
+        return self.work.tools if isinstance(self.work, Snippet) else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from licet.probe.results import ProbeResult
 from licet.testing import gaps
 from licet.testing.bench import Bench
 from licet.testing.boundaries import Boundaries
+from licet.testing.calling import Calling
 from licet.testing.cancellation import Cancellation
 from licet.testing.claims import Claims, on_claims, probe, seen_from_outside
 from licet.testing.concurrency import Concurrency
@@ -45,6 +46,7 @@ class BackendSuite(
     Output,
     Crossing,
     Surroundings,
+    Calling,
     Environments,
     Suspension,
     Concurrency,

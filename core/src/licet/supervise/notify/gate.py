@@ -151,7 +151,7 @@ def refuse(host: str, port: int, then: Callable[[Answer], None]) -> None:
     then(PermissionError(errno.EACCES, "nobody connects"))
 
 
-def asker(courier: Courier, connect: Connect, broken: Callable[[BaseException], None]) -> Ask:
+def asker(courier: Courier, connect: Connect, broken: Callable[[BaseException], object]) -> Ask:
     """Ask by a courier; `broken` hears of what is no answer."""
 
     def ask(host: str, port: int, then: Callable[[Answer], None]) -> None:
