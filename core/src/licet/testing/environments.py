@@ -33,8 +33,8 @@ class Environments:
             assert error == (None if python else "ModuleNotFoundError")
 
     def test_of_two_folders_the_first_counts(self, bench: Bench, tmp_path: Path) -> None:
-        folders = _package(tmp_path, "one", 1), _package(tmp_path, "two", 2)
-        for first, second, value in ((*folders, 1), (*reversed(folders), 2)):
+        one, two = _package(tmp_path, "one", 1), _package(tmp_path, "two", 2)
+        for first, second, value in ((one, two, 1), (two, one, 2)):
             assert bench.run(_CODE, python=_given(bench, first, second)).outcome.value == value
 
     def test_the_library_goes_before_packages(self, bench: Bench, tmp_path: Path) -> None:
