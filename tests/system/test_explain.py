@@ -41,7 +41,7 @@ def test_a_request_file_is_explained_and_what_it_advises_passes() -> None:
     assert (first["kind"], first["text"], first["line"]) == ("remove_line", "remove line 2", 2)
     assert first["leads_to"] == "allow"
     assert first["edits"] == [{"kind": "remove_line", "what": "2", "said": "remove line 2", "to": []}]
-    assert [one["kind"] for one in others] == ["change_policy"]
+    assert [one["kind"] for one in others] == ["other_person", "change_policy"]
     rules = {one["rule"]: one for one in denied.json["rules"]}
     assert {name: one["outcome"] for name, one in rules.items()} == {
         "freeze": "hit",

@@ -46,8 +46,13 @@ def test_check_tells_who_enforces_each_setting(own_directories: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "options", "code", "message"),
     [
-        ("allow: [shell]", (), 0, "no enabled backend can open `allow: shell`"),
-        ("allow: [shell]", ("--fail-on-warn",), 1, "p.yaml is valid, with 1 warning"),
+        ("sandbox: {only: [monty]}\nallow: [shell]", (), 0, "no enabled backend can open `allow: shell`"),
+        (
+            "sandbox: {only: [monty]}\nallow: [shell]",
+            ("--fail-on-warn",),
+            1,
+            "p.yaml is valid, with 1 warning",
+        ),
         ("rules: [{id: a, deny: shell}]", (), 2, "the rule `a` can never change anything"),
         ("allow: [shell]\ndeny: [shell]", (), 2, "`allow: shell` can never matter"),
         ("alow: [shell]", (), 2, "unknown key `alow`"),

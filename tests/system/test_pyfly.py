@@ -256,7 +256,18 @@ def test_each_way_to_fail_has_its_type() -> None:
         assert await typed("x = (") == ("SyntaxError", "exited", [])
         assert await typed("fail()", external_functions={"fail": fail}) == ("LookupError", "exited", [])
         assert await typed("while True: pass", limits=second) == ("timeout", "timeout", [])
-        assert await typed("class A(Exception): pass") == ("SandboxUnavailableError", "no_backend", [])
+
+    run(main)
+
+
+def test_what_no_sandbox_can_run_has_a_type_too(own_directories: Path) -> None:
+    async def main() -> None:
+        (own_directories / "p.yaml").write_text("licet: 1\nextends: licet:agent\nsandbox: {only: [monty]}\n")
+        with Runtime("p.yaml", log=MemoryLog()) as runtime:
+            runner = SecureScriptRunner(MontyEnvironment(runtime=runtime))
+            result = await runner.execute("class A(Exception): pass")
+        assert (result.success, result.output, bool(result.error)) == (False, None, True)
+        assert (result.error_type, result.termination) == ("SandboxUnavailableError", "no_backend")
 
     run(main)
 
