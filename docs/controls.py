@@ -101,6 +101,9 @@ _CONDITIONS = {
     Condition.user_namespaces: "where user namespaces can be made",
     Condition.keyring: "with a kernel keyring",
     Condition.tracing: "where processes may be traced",
+    Condition.multipath: "with multipath TCP",
+    Condition.vsock: "with sockets to a hypervisor",
+    Condition.administrator: "as an administrator of the system",
 }
 
 

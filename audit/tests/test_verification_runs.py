@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from licet.record import Entry, Record
 from licet.state import StateDirectory
 from licet_audit.verification import parts
+from licet_audit.verification.approvals import Told
 from licet_audit.verification.facts import Fact
-from licet_audit.verification.runs import Runs, condense
+from licet_audit.verification.runs import Runs, _Run, condense
 
 Append = Callable[..., list[Record]]
 Make = Callable[..., Entry]
@@ -56,6 +57,10 @@ CONTRADICTORY = {
     "it calls a tool before it is executed": (["request", "allow", "call:1"], True),
     "its tool call 2 was denied, and performed": ([*ALLOWED, "denied_call:2", "performed:2"], False),
     "its result says that nothing was executed, but it was": ([*ALLOWED, "refusal"], False),
+    "it reaches something that had to be asked about, and no approval was spent on it": (
+        [*ALLOWED, "access:digest"],
+        True,
+    ),
     "it has a result without an execution, or a second one": (["request", "allow", "result"], True),
     "it is not under way: it has a result already, or never began": (["refusal"], True),
 }
@@ -84,6 +89,43 @@ def test_a_contradiction_is_found_where_it_is(why: str) -> None:
     runs.gap(1)
     found = [runs.follow(fact) for fact in facts(words)]
     assert (found[-1] is None) == lack == (runs.explained == 1)
+
+
+def test_an_approval_opens_a_target_for_the_rest_of_its_run_and_no_other_target() -> None:
+    run = _Run()
+    for fact in facts(ALLOWED):
+        assert run.follow(fact) is None
+    run.approve(Told(spent="digest"), "consumed")
+    reach, other = (Fact("r", 9, "access", digest) for digest in ("digest", "other"))
+    assert [run.follow(reach), run.follow(reach)] == [None, None]
+    assert run.follow(other) is not None
+    run.approve(Told(spent="other"), "consumed")
+    run.approve(Told(back="other"), "failed_to_start")
+    assert run.follow(other) is not None
+
+
+@pytest.mark.parametrize("digest", [None, "digest"])
+def test_a_run_that_is_whole_in_a_part_is_held_to_its_approvals(digest: str | None) -> None:
+    found = facts([*ALLOWED, "access", "result"])
+    found[-2] = found[-2]._replace(about=digest)
+    assert (condense(found).whole == ["r"]) == (digest is None)
+
+
+def test_questions_and_outcomes_of_connections_are_no_accesses(
+    state: StateDirectory, append: Append, entry: Make
+) -> None:
+    begun = [entry("decision", "a", effect="allow"), entry("execution", "a", "before")]
+    asked = entry("access", "a", "before", effect="ask", call_digest="d")
+    refused = entry("access", "a", allowed=False, call_digest="d")
+    after = entry("access", "a", "after", outcome="connected")
+    append([*begun, asked, refused, entry("access", "a", allowed=True), after, entry("result", "a", "after")])
+    assert verify(state).status == "proven"
+    begun = [entry("decision", "b", effect="allow"), entry("execution", "b", "before")]
+    asked = entry("access", "b", "before", effect="ask", call_digest="d")
+    append(
+        [*begun, asked, entry("access", "b", allowed=True, call_digest="d"), entry("result", "b", "after")]
+    )
+    assert "no approval was spent on it" in failed(verify(state))["contradictions"]
 
 
 def test_a_run_that_was_refused_is_not_whole_again_in_a_later_part(

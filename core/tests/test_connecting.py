@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 from licet import connecting
-from licet.connecting import Place, connect
+from licet.connecting import Place, look_up, reach, spelled
 from licet.hosts import Endpoint, endpoint
 
 NAME = endpoint("api.example.com:443")
@@ -38,9 +38,11 @@ class World:
             patterns = [endpoint(text, patterns=True, port_optional=True) for text in texts.split()]
             return lambda address: any(pattern.covers(address) for pattern in patterns)
 
-        return asyncio.run(
-            connect(wanted, opens=judge(opens), denies=judge(denies), resolve=self.resolve, dial=self.dial)
-        )
+        async def both() -> int:
+            places = await look_up(wanted, opens=judge(opens), denies=judge(denies), resolve=self.resolve)
+            return await reach(wanted, places, dial=self.dial)
+
+        return asyncio.run(both())
 
 
 def test_all_that_was_judged_is_tried_in_order_and_resolved_once() -> None:
@@ -107,9 +109,13 @@ def test_an_address_that_is_denied_is_denied_by_every_name(answer: list[str], de
 
 
 def test_a_real_connection_goes_where_the_resolver_of_this_host_says() -> None:
+    async def both(wanted: Endpoint) -> int:
+        places = await look_up(wanted, opens=wanted.covers, denies=lambda address: False)
+        assert spelled(places) == ["127.0.0.1"]
+        return await reach(wanted, places)
+
     with socket.create_server(("127.0.0.1", 0)) as server:
-        wanted = Endpoint("127.0.0.1", server.getsockname()[1])
-        descriptor = asyncio.run(connect(wanted, opens=wanted.covers, denies=lambda address: False))
+        descriptor = asyncio.run(both(Endpoint("127.0.0.1", server.getsockname()[1])))
         try:
             with server.accept()[0] as accepted, socket.socket(fileno=os.dup(descriptor)) as connected:
                 assert accepted.getpeername() == connected.getsockname()
@@ -122,4 +128,20 @@ def test_a_resolver_that_fails_is_a_refusal() -> None:
         raise socket.gaierror(socket.EAI_NONAME, "unknown")
 
     with pytest.raises(OSError, match="unknown"):
-        asyncio.run(connect(NAME, opens=NAME.covers, denies=lambda address: False, resolve=resolve))
+        asyncio.run(look_up(NAME, opens=NAME.covers, denies=lambda address: False, resolve=resolve))
+
+
+def test_an_address_that_swallows_packets_leaves_time_for_the_next() -> None:
+    dialled: list[str] = []
+
+    async def dial(place: Place) -> int:
+        dialled.append(place[1][0])
+        if place[1][0] == "8.8.8.8":
+            await asyncio.Event().wait()
+        return 7
+
+    places: list[Place] = [(socket.AF_INET, ("8.8.8.8", 443)), (socket.AF_INET, ("1.1.1.1", 443))]
+    assert asyncio.run(reach(NAME, places, patience=0.2, dial=dial)) == 7
+    assert dialled == ["8.8.8.8", "1.1.1.1"]
+    with pytest.raises(TimeoutError, match=r"^`api\.example\.com:443` did not answer within 0\.2 s$"):
+        asyncio.run(reach(NAME, places[:1], patience=0.2, dial=dial))

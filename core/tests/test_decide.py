@@ -255,8 +255,11 @@ def test_a_host_is_decided_and_asked_before_the_start(
     intent = Intent("network", "a.x.com:443")
     declared, inferred = ([intent], ()) if source == "declared" else (None, (seen("network", "A.x.com:443"),))
     decision = decided(stack, declared, inferred)
-    assert (decision.effect, decision.opened) == ("ask", Opened(network=("a.x.com:443",)))
-    assert answers(decision)[1:] == [f"ask network a.x.com:443 {source} start"]
+    later = ("*.x.com:443",) if declared is None else ()
+    opened = Opened(network=("a.x.com:443",), network_asked=later)
+    assert (decision.effect, decision.opened) == ("ask", opened)
+    asked = [f"ask network a.x.com:443 {source} start"]
+    assert answers(decision)[1:] == [*asked, *(f"ask network {host} granted call" for host in later)]
 
 
 # Rule 12: effect is about permission; the screen denies under `refuse`

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from licet.diagnosis.facts import Fact, facts
-from licet.diagnosis.machine import CONTROLLERS, Cgroups, Machine, measure
+from licet.diagnosis.machine import Machine, measure
+from licet.supervise.cgroups import Groups, Missing, Place, Resource
 
+LACKING = Missing("it is not handed down", "do this, or that")
 WHOLE = Machine(
     kernel="Linux 6.18",
     python="CPython 3.11.7",
@@ -22,7 +24,7 @@ WHOLE = Machine(
     nested=0,
     io_uring=errno.EPERM,
     kvm=0,
-    cgroups=Cgroups(version=2, usable=CONTROLLERS),
+    cgroups=Groups(places=dict.fromkeys(Resource, Place(2, "/group"))),
     settings={"kernel/yama/ptrace_scope": "1", "user/max_user_namespaces": "15000"},
 )
 
@@ -98,17 +100,12 @@ def test_a_host_that_lacks_nothing_gets_no_advice() -> None:
             {"settings": {}},
             "boot a kernel built with `CONFIG_SECURITY_YAMA=y`, and `yama` in `lsm=`",
         ),
-        ("cgroups", {"cgroups": Cgroups()}, "mount `cgroup2` at /sys/fs/cgroup"),
+        ("cgroups", {"cgroups": Groups(missing=dict.fromkeys(Resource, LACKING))}, "do this, or that"),
+        ("cgroups", {"cgroups": Groups(missing={Resource.pids: Missing("who knows")})}, None),
         (
             "cgroups",
-            {"cgroups": Cgroups(version=1)},
-            "boot with `systemd.unified_cgroup_hierarchy=1`, and delegate a group",
-        ),
-        (
-            "cgroups",
-            {"cgroups": Cgroups(version=2, usable=frozenset({"cpu"}))},
-            "start licet in a unit with `Delegate=yes` "
-            "(`systemd-run --user --scope -p Delegate=yes licet …`)",
+            {"cgroups": Groups(missing={Resource.memory: LACKING, Resource.cpu: Missing("no", "wait")})},
+            "do this, or that, or wait",
         ),
         ("kvm", {"kvm": errno.EACCES}, "add this user to the group `kvm` (`usermod -aG kvm NAME`)"),
         (
@@ -119,7 +116,9 @@ def test_a_host_that_lacks_nothing_gets_no_advice() -> None:
         ),
     ],
 )
-def test_what_is_missing_is_named_with_its_setting(name: str, changes: dict[str, Any], advice: str) -> None:
+def test_what_is_missing_is_named_with_its_setting(
+    name: str, changes: dict[str, Any], advice: str | None
+) -> None:
     assert fact(name, **changes).advice == advice
     others = [one.name for one in facts(replace(WHOLE, **changes)) if one.advice is not None]
     assert set(others) <= {name, "tracing"}  # made-up settings leave out that of tracing
@@ -131,8 +130,14 @@ def test_what_could_not_be_found_out_advises_nothing(name: str) -> None:
 
 
 def test_which_controllers_are_lacking_is_said() -> None:
-    found = fact("cgroups", cgroups=Cgroups(version=2, usable=frozenset({"cpu"}))).found
-    assert found == "version 2, this user can't bound memory, pids of a whole tree"
+    groups = Groups({Resource.cpu: Place(2, "/")}, dict.fromkeys((Resource.pids, Resource.memory), LACKING))
+    found = fact("cgroups", cgroups=groups).found
+    assert found == "this user can't bound memory, pids of a whole tree: it is not handed down"
+    hybrid = Groups(
+        {Resource.cpu: Place(1, "/a"), Resource.pids: Place(1, "/b"), Resource.memory: Place(2, "/")}
+    )
+    found = fact("cgroups", cgroups=hybrid).found
+    assert found == "version 1 and 2, this user can bound cpu, memory, pids of a whole tree"
 
 
 def test_root_and_a_missing_scope_say_what_they_weaken() -> None:

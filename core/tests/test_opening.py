@@ -1,6 +1,7 @@
 """What a decision opens: roots and gaps, of which the innermost decides."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from licet.opening import opened
@@ -136,7 +137,46 @@ def test_an_approval_does_not_reach_what_another_entry_asks_about(stack_of: Stac
 def test_hosts(
     stack_of: StackOf, texts: list[str], network: tuple[str, ...], masked: tuple[str, ...]
 ) -> None:
-    assert opening(stack_of(*texts)) == Opened(network=network, network_masked=masked)
+    found = opening(stack_of(*texts))
+    assert replace(found, network_asked=()) == Opened(network=network, network_masked=masked)
+
+
+@pytest.mark.parametrize(
+    ("texts", "asked"),
+    [
+        (["allow: ['network *.x.com:443']"], ()),
+        (["ask: ['network *.x.com:443']"], ("*.x.com:443",)),
+        (["ask: ['network *.x.com:443', 'network a.x.com:443']"], ("*.x.com:443",)),
+        (["ask: ['network *.x.com:443']\nallow: ['network a.x.com:443']"], ("*.x.com:443",)),
+        (["allow: ['network *.x.com:443']\nask: ['network a.x.com:443']"], ("a.x.com:443",)),
+        (["ask: ['network *.x.com:443']\ndeny: ['network *.x.com']"], ()),
+        (["ask: ['network *.x.com:443']", "allow: ['network any']"], ("*.x.com:443",)),
+        (["ask: ['network *.x.com:443']", "allow: ['network y.com:443']"], ()),
+        (["allow: ['network any']", "ask: ['network *.x.com:443']"], ("*.x.com:443",)),
+    ],
+)
+def test_what_asks_is_kept_apart_to_be_asked_about_when_the_code_connects(
+    stack_of: StackOf, texts: list[str], asked: tuple[str, ...]
+) -> None:
+    found = opening(stack_of(*texts))
+    assert found.network_asked == asked
+    assert not any(found.opens("network", one) for one in asked)
+
+
+def test_a_list_of_intents_leaves_nothing_to_be_asked_about_later(stack_of: StackOf) -> None:
+    stack = stack_of("ask: ['network *.x.com:443']")
+    found = opening(stack, Intent("network", "a.x.com:443"), everything=False)
+    assert (found.network, found.network_asked) == (("a.x.com:443",), ())
+
+
+def test_a_plan_asks_about_what_a_pattern_covers_and_no_other_host_or_port() -> None:
+    plan = Opened(network_asked=("*.x.com:443", "10.0.0.0/8:80"))
+    asked = [
+        one
+        for one in ("a.x.com:443", "x.com:443", "a.x.com:80", "10.1.2.3:80", "1.1.1.1:80")
+        if plan.asks(one)
+    ]
+    assert asked == ["a.x.com:443", "10.1.2.3:80"]
 
 
 def test_a_named_host_opens_when_it_is_asked_about(stack_of: StackOf) -> None:

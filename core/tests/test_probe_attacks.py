@@ -64,6 +64,20 @@ BULLETS = {
     "nested namespaces": ["syscall_filter/namespaces", "syscall_filter/namespaces_by_clone3"],
     "io_uring": ["syscall_filter/io_uring"],
     "keyring": ["syscall_filter/keyring"],
+    "tracing": ["syscall_filter/trace", "process_isolation/trace"],
+    "mounts": ["syscall_filter/mount"],
+    "what processes share by number": ["syscall_filter/shared_memory", "syscall_filter/message_queue"],
+    "families of sockets": [
+        "syscall_filter/netlink",
+        "syscall_filter/packets",
+        "syscall_filter/hypervisor",
+    ],
+    "words put into a terminal": ["syscall_filter/terminal"],
+    "memory of others": [
+        "process_isolation/memory",
+        "process_isolation/memory_of_parent",
+        "process_isolation/descriptors",
+    ],
     "daemon after exit": ["process_tree_cleanup/daemon", "process_tree_cleanup/relay"],
     "double fork holding the pipe": ["process_tree_cleanup/pipe"],
     "supervisor killed": [
@@ -92,6 +106,7 @@ BULLETS = {
         "fresh_state/modules",
         "fresh_state/environment",
         "fresh_state/files",
+        "fresh_state/memory",
     ],
     # what else broke somebody
     "internals below a guarded module": ["network_deny/internals", "shell_execution/internals"],

@@ -19,7 +19,7 @@ from licet.supervise.walls import Confinement, Launcher, Wall, Walls, landlock, 
 from licet.supervise.walls.calls import LAST, MACHINES, number
 from licet.supervise.walls.image import FAILURES, FIRST, Image
 from licet.supervise.walls.memory import executable, path_of
-from licet.supervise.walls.profiles import computing
+from licet.supervise.walls.profiles import computing, interpreting
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="these walls are Linux's")
 walled = pytest.mark.skipif(not look().standing, reason=f"no walls here: {look().missing.get(Wall.apart)}")
@@ -28,6 +28,7 @@ all_walls = pytest.mark.skipif(set(Wall) - look().standing != set(), reason="a w
 PYTHON = os.path.realpath(sys.executable)
 FLAGS = ("-I", "-S", "-B", "-c")
 ALLOW, EPERM, ENOSYS, KILL = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
+ASK = 0x7FC00000
 
 
 def only(*walls: Wall) -> Walls:
@@ -291,17 +292,18 @@ def test_looking_says_why_a_wall_is_missing() -> None:
 class Filter:
     """The kernel's interpreter of filters, as far as these use it."""
 
-    def __init__(self, machine: str, *, signals: bool = False) -> None:
-        count, text = seccomp.program(machine, computing(signals=signals))
+    def __init__(self, machine: str, profile: seccomp.Profile) -> None:
+        count, text = seccomp.program(machine, profile)
         self.lines = [struct.unpack_from("<HBBI", text, 8 * n) for n in range(count)]
         assert len(text) == 8 * count <= 8 * 4096
         self.machine = machine
+        self.architecture = seccomp.ARCHITECTURES[machine]
 
     def __call__(self, call: str | int, *arguments: int, architecture: int | None = None) -> int:
         which = number(call, self.machine) if isinstance(call, str) else call
         assert which is not None
         filled = (*arguments, *(0 for _ in range(6 - len(arguments))))
-        told = architecture or seccomp.ARCHITECTURES[self.machine]
+        told = architecture or self.architecture
         data = struct.pack("<IIQ6Q", which & 0xFFFFFFFF, told, 0, *(word % (1 << 64) for word in filled))
         place, value = 0, 0
         while True:
@@ -320,8 +322,8 @@ class Filter:
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_filter_lets_a_program_compute_and_nothing_else(machine: str) -> None:
-    judge = Filter(machine)
     profile = computing(signals=False)
+    judge = Filter(machine, profile)
     listed = (*profile.permitted, *profile.tested)
     allowed = {name for name in listed if number(name, machine) is not None}
     by_argument = set(profile.tested) | {"clone", "prlimit64", "clone3", "tgkill"}
@@ -336,7 +338,7 @@ def test_a_filter_lets_a_program_compute_and_nothing_else(machine: str) -> None:
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_filter_looks_at_arguments(machine: str) -> None:
-    judge = Filter(machine)
+    judge = Filter(machine, computing(signals=False))
     thread, new_user, new_network, vfork = 0x003D0F00, 0x10000000, 0x40000000, 0x4100
     assert judge("clone", thread) == ALLOW
     assert [judge("clone", flags) for flags in (17, vfork, thread | new_user, thread | new_network)] == [
@@ -351,7 +353,135 @@ def test_a_filter_looks_at_arguments(machine: str) -> None:
     assert [judge("fcntl", 0, command) for command in (6, 8, 10, 15, 1024, 1026)] == [EPERM] * 6
     assert judge("ioctl", 0, 0x5401) == ALLOW
     assert [judge("ioctl", 0, request) for request in (0x5412, 0x541C, 0x8927)] == [EPERM] * 3
-    assert (judge("tgkill", 1, 1, 9), Filter(machine, signals=True)("tgkill", 1, 1, 9)) == (EPERM, ALLOW)
+    signalling = Filter(machine, computing(signals=True))
+    assert (judge("tgkill", 1, 1, 9), signalling("tgkill", 1, 1, 9)) == (EPERM, ALLOW)
+
+
+SHUT = {
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "kcmp": (312, 272),
+    "pidfd_getfd": (438, 438),
+    "process_madvise": (440, 440),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsmount": (432, 432),
+    "mount_setattr": (442, 442),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "seccomp": (317, 277),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "socket": (41, 198),
+    "bind": (49, 200),
+    "listen": (50, 201),
+    "accept": (43, 202),
+    "connect": (42, 203),
+    "shmget": (29, 194),
+    "shmat": (30, 196),
+    "msgget": (68, 186),
+    "semget": (64, 190),
+    "mq_open": (240, 180),
+    "open_by_handle_at": (304, 265),
+    "setxattr": (188, 5),
+    "fsetxattr": (190, 7),
+    "capset": (126, 91),
+    "setuid": (105, 146),
+    "setresuid": (117, 147),
+    "setgroups": (116, 159),
+    "landlock_create_ruleset": (444, 444),
+    "syslog": (103, 116),
+    "fanotify_init": (300, 262),
+    "execve": (59, 221),
+    "execveat": (322, 281),
+}
+"""Calls that no interpreter gets, whatever their arguments: their numbers, not taken from the code."""
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("network", [False, True])
+@pytest.mark.parametrize("programs", [False, True])
+def test_an_interpreters_filter_lists_what_it_lets_through(
+    machine: str, programs: bool, network: bool
+) -> None:
+    profile = interpreting(programs=programs, network=network)
+    judge = Filter(machine, profile)
+    opened = {"connect"} if network else set()
+    opened |= {"execve", "execveat"} if programs else set()
+    named = {number(name, machine) for name in (*profile.permitted, *profile.tested, *profile.asked)}
+    named |= {number(name, machine) for name in ("clone", "clone3")}
+    assert {judge(call) for call in range(LAST + 1) if call not in named} == {EPERM}
+    answers = {name: judge(pair[MACHINES.index(machine)]) for name, pair in SHUT.items()}
+    assert {name for name, answer in answers.items() if answer != EPERM} == opened
+    # by another convention: that of x32 on this machine, and every call of another one
+    assert {judge(call | 0x40000000) for call in range(LAST + 1)} == {ENOSYS}
+    for other in (0x40000003, 0x40000028, *(set(seccomp.ARCHITECTURES.values()) - {judge.architecture})):
+        assert {judge(call, architecture=other) for call in range(LAST + 1)} == {KILL}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_an_interpreters_filter_looks_at_arguments(machine: str) -> None:
+    judge = Filter(machine, interpreting(programs=False, network=False))
+    thread, fork, vfork = 0x003D0F00, 0x01200011, 0x4111
+    assert [judge("clone", flags) for flags in (thread, fork, vfork, 17)] == [ALLOW] * 4
+    apart = (0x80, *(1 << bit for bit in range(25, 31)), 0x20000)  # time, groups, names … mounts
+    assert [judge("clone", base | flag) for base in (17, thread, fork) for flag in apart] == [EPERM] * 24
+    assert judge("clone3") == ENOSYS
+    terminal, injection, keyboard, settings, console = 0x5401, 0x5412, 0x541C, 0x5402, 0x541D
+    assert judge("ioctl", 0, terminal) == ALLOW
+    assert [judge("ioctl", 0, one) for one in (injection, keyboard, settings, console)] == [EPERM] * 4
+    # the kernel looks at the lower half alone, and so has the filter to
+    assert judge("ioctl", 0, injection | 1 << 32) == EPERM
+    assert judge("ioctl", 0, terminal | 1 << 32) == ALLOW
+    dumpable, seccomp_filter, bound, ambient, tracer, new_privileges = 4, 22, 24, 47, 0x59616D61, 38
+    shut = (dumpable, seccomp_filter, bound, ambient, tracer, new_privileges, 8, 28, 35, 40)
+    assert [judge("prctl", option) for option in shut] == [EPERM] * len(shut)
+    assert [judge("prctl", option) for option in (1, 3, 15, 39)] == [ALLOW] * 4
+    assert judge("prlimit64", 0, 7, 1 << 40) == ALLOW
+    assert [judge("prlimit64", pid, 7) for pid in (1, 1 << 32, 77)] == [EPERM] * 3
+    device, character, socket = 0x6000, 0x2000, 0xC000
+    assert [judge("mknodat", 0, 0, kind | 0o600) for kind in (0, 0x8000, 0x1000)] == [ALLOW] * 3
+    assert [judge("mknodat", 0, 0, kind | 0o600) for kind in (device, character, socket)] == [EPERM] * 3
+    assert judge("personality", 0xFFFFFFFF) == ALLOW
+    assert [judge("personality", one) for one in (0, 0x0400000, 0x0040000)] == [EPERM] * 3
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_an_interpreters_filter_knows_kinds_of_sockets(machine: str) -> None:
+    shut = Filter(machine, interpreting(programs=False, network=False))
+    asking = Filter(machine, interpreting(programs=False, network=True))
+    local, ip, ipv6, netlink, packet, keys, vsock, alg, xdp = 1, 2, 10, 16, 17, 15, 40, 38, 44
+    stream, datagram, raw, in_order, close_on_exec = 1, 2, 3, 5, 0x80000
+    for judge in (shut, asking):
+        pairs = [
+            judge("socketpair", local, kind | close_on_exec) for kind in (stream, datagram, in_order, raw)
+        ]
+        assert pairs == [ALLOW, EPERM, ALLOW, EPERM]
+        assert [judge("socketpair", family, stream) for family in (ip, ipv6, netlink, vsock)] == [EPERM] * 4
+        for family in (local, netlink, packet, keys, vsock, alg, xdp, 0, 3, 4, 5, 9, 21, 29, 31, 45):
+            assert {judge("socket", family, kind) for kind in range(1, 11)} == {EPERM}
+    assert {shut("socket", family, stream) for family in range(64)} == {EPERM}
+    assert [asking("socket", family, stream | close_on_exec) for family in (ip, ipv6)] == [ALLOW] * 2
+    assert [asking("socket", ip, kind) for kind in (datagram, raw, in_order)] == [EPERM] * 3
+    multipath, udp, sctp = 262, 17, 132
+    assert [asking("socket", ip, stream, protocol) for protocol in (multipath, udp, sctp)] == [EPERM] * 3
+    assert [asking("socket", ip, stream, protocol) for protocol in (0, 6)] == [ALLOW] * 2
+    assert (shut("connect"), asking("connect")) == (EPERM, ASK)
 
 
 def test_a_ruleset_asks_of_each_version_what_it_knows() -> None:

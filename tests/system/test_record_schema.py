@@ -1,8 +1,10 @@
 """Every record that is written is what the schema and its page say."""
 
 import asyncio
+import contextlib
 import importlib.util
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +24,7 @@ from licet.backend import (
     Language,
     Outcome,
     Sandbox,
+    Target,
     Termination,
     ToolCall,
 )
@@ -40,7 +43,8 @@ from licet_audit.reader import LogReader
 ROOT = Path(__file__).parents[2]
 POLICY = """
 licet: 1
-allow: [read ./data, write ./data/out, tool pay, run]
+allow: [read ./data, write ./data/out, tool pay, run, 'network 127.0.0.1:9']
+ask: ['network 127.0.0.2:9']
 deny: [read ./data/secret]
 sandbox: {evidence: declared}
 rules:
@@ -62,7 +66,7 @@ def _generator() -> ModuleType:
 
 
 class Asker:
-    """A backend that opens all there is, asks for a file and two calls, and leaves a file."""
+    """A backend that opens all there is, asks for a file, two calls and two hosts, and leaves a file."""
 
     def describe(self) -> Descriptor:
         claim = Enforcement(Level.enforced, "kernel", "a test")
@@ -77,6 +81,9 @@ class Asker:
         await host.access(Access("read", str(Path(plan.workdir) / "data" / "a")))
         await host.call(ToolCall("pay", (), {"amount": 5}, 1))
         await host.call(ToolCall("pay", (), {"amount": 500}, 1))
+        for host_name in ("127.0.0.1", "127.0.0.2"):
+            with contextlib.suppress(OSError):
+                os.close(await host.connect(Target(host_name, 9)))
         view = FileView(plan.opened, plan.opened.opens)
         view.write(f"{plan.workdir}/data/out", b"written")
         return Outcome(Termination.exited, exit_code=0, staged=view.staged())

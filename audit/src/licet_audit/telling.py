@@ -289,6 +289,23 @@ def access(body: Mapping[str, Any]) -> Iterator[Told]:
     yield told(str(body.get("action")), said, "good" if allowed else "bad")
 
 
+def asked_connection(body: Mapping[str, Any]) -> Iterator[Told]:
+    """A connection that people are to be asked about, and why."""
+    found = body.get("verdict")
+    reason = text(found, "reason") if isinstance(found, Mapping) else None
+    effect = text(body, "effect") or "?"
+    said = f"{body.get('target')}: {effect}{f', {reason}' if reason else ''}"
+    yield told("network", said, "warn" if effect == "ask" else "bad")
+
+
+def connection(body: Mapping[str, Any]) -> Iterator[Told]:
+    """What came of a connection, and by which addresses."""
+    outcome = text(body, "outcome") or "?"
+    addresses = ", ".join(texts(body.get("addresses")))
+    said = f"{body.get('target')}: {outcome}{f' by {addresses}' if addresses else ''}"
+    yield told("network", said, "good" if outcome == "connected" else "bad")
+
+
 def commit(body: Mapping[str, Any]) -> Iterator[Told]:
     """What is about to be written to the host."""
     changes = mappings(body.get("changes"))

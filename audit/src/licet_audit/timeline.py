@@ -101,6 +101,10 @@ class _Story:
                 yield from telling.tool_call(body, after.entry.body if after else None, took)
             case "tool_call", _:
                 yield from telling.call_not_made(body)
+            case "access", "before":
+                yield from telling.asked_connection(body)
+            case "access", "after":
+                yield from telling.connection(body)
             case "access", _:
                 yield from telling.access(body)
             case "commit", _:

@@ -155,6 +155,17 @@ def call(decided: Decision, tool: Tool | None) -> dict[str, Any]:
     }
 
 
+def connection(decided: Decision) -> dict[str, Any]:
+    """The decision on one connection that the plan does not open."""
+    about, *objections = decided.verdicts
+    return {
+        "effect": decided.effect,
+        "verdict": verdict(about),
+        "objections": [verdict(one) for one in objections],
+        **_beside(decided),
+    }
+
+
 def _beside(decided: Decision) -> dict[str, Any]:
     """What rules, documents that only rehearse and other deciders said."""
     return {

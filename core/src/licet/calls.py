@@ -42,7 +42,7 @@ from licet.result import CallOutcome, ToolCallMade
 from licet.scrubbing import Finding, Scrubbed
 from licet.stubs import shown_signature
 from licet.trail import Trail
-from licet.waiting import Alive, Obstacle, WaitingCall, nobody
+from licet.waiting import WaitingCall, Waits
 
 Scrub = Callable[[str], Awaitable[Scrubbed]]
 """Takes the secrets out of a message."""
@@ -68,7 +68,7 @@ class ToolCalls:
 
     `scrub` takes secrets out of what exceptions tell the code. `recall` answers in place of the tools, which
     are not called then. `before` is called ahead of each record. `past` is the `state` of a run that goes on
-    here. `waiting` is the call that waits for an approval, if one does.
+    here. A call that has to be approved waits in `waits`.
     """
 
     def __init__(
@@ -82,13 +82,10 @@ class ToolCalls:
         scrub: Scrub = as_it_is,
         recall: Recall | None = None,
         before: Callable[[], None] = lambda: None,
-        obstacle: Obstacle = nobody,
+        waits: Waits,
         past: Mapping[str, Any] | None = None,
     ) -> None:
         self.made: list[ToolCallMade] = [ToolCallMade(**made) for made in past["made"]] if past else []
-        self.waiting: WaitingCall | None = (
-            WaitingCall(**past["waiting"]) if past and past["waiting"] else None
-        )
         self.why_ended: str | None = None
         self._plan = plan
         self._prepared = prepared
@@ -98,20 +95,16 @@ class ToolCalls:
         self._scrub = scrub
         self._recall = recall
         self._before = before
-        self._obstacle = obstacle
-        self._asked: Decision | None = None
-        self._alive: Alive | None = None
-        self._one_waits = asyncio.Lock()
+        self._waits = waits
         self._sequence: int = past["sequence"] if past else 0
         loaded = prepared.stack.loaded or prepared.stack
         self._steady = deciders is None and not (loaded.has_rules or loaded.rehearsed)
         self._is_async: dict[str, bool] = {}
 
     def state(self) -> dict[str, Any]:
-        """What was called so far, and what waits, as plain data."""
+        """What was called so far, as plain data."""
         made = [asdict(one) for one in self.made]
-        waiting = asdict(self.waiting) if self.waiting is not None else None
-        return {"sequence": self._sequence, "made": made, "waiting": waiting}
+        return {"sequence": self._sequence, "made": made}
 
     async def call(self, call: ToolCall) -> Reply:
         """Decide, record, perform and record one call.
@@ -156,19 +149,17 @@ class ToolCalls:
         await self._ended(begun, answer)
         return answer.reply
 
-    async def settle(self, error: GuestError | None = None) -> Reply:
+    async def settle(self, waiting: WaitingCall, error: GuestError | None = None) -> Reply:
         """Perform the call that waited, or refuse it with `error`; it was recorded when it was made.
 
         That it may happen is to be durable before: it is not decided again here.
 
         Raises:
             AuditUnavailable: its outcome could not be recorded.
-            ValueError: no call waits, or its tool is not passed any more.
+            ValueError: its tool is not passed any more.
         """
-        waiting, self.waiting, self.why_ended = self.waiting, None, None
-        tool = self._prepared.request.tools.get(waiting.name) if waiting else None
-        if waiting is None or tool is None:
-            raise ValueError("no call waits" if waiting is None else f"there is no tool `{waiting.name}`")
+        self.why_ended = None
+        tool = self._tool_of(waiting)
         args, kwargs = values.from_json(waiting.arguments)
         begun = _Begun(waiting.sequence, waiting.name, waiting.digest, "ask", time.monotonic())
         if error is not None:
@@ -179,41 +170,32 @@ class ToolCalls:
         await self._ended(begun, answer)
         return answer.reply
 
-    def ask_alive(self, alive: Alive) -> None:
-        """Have calls approved by `alive` while the sandbox waits, in place of ending the run for that."""
-        self._alive = alive
-
-    @property
-    def asked_about(self) -> tuple[WaitingCall, Decision] | None:
-        """The call that waits and why, if this process decided it."""
-        return (self.waiting, self._asked) if self.waiting is not None and self._asked is not None else None
-
-    async def decide_again(self) -> tuple[WaitingCall, Decision]:
-        """The call that waits, and the decision on it as of now.
+    async def decide_again(self, waiting: WaitingCall) -> Decision:
+        """The decision on the call that waits, as of now.
 
         Raises:
-            ValueError: no call waits, or it does not fit its tool any more.
+            ValueError: it does not fit its tool any more.
         """
-        waiting = self.waiting
-        if waiting is None or (tool := self._prepared.request.tools.get(waiting.name)) is None:
-            raise ValueError("no call waits whose tool is there")
+        tool = self._tool_of(waiting)
         args, kwargs = values.from_json(waiting.arguments)
-        return waiting, await self._decide(ToolCall(waiting.name, tuple(args), kwargs, waiting.line), tool)
+        return await self._decide(ToolCall(waiting.name, tuple(args), kwargs, waiting.line), tool)
+
+    def _tool_of(self, waiting: WaitingCall) -> Tool:
+        if (tool := self._prepared.request.tools.get(waiting.name)) is None:
+            raise ValueError(f"there is no tool `{waiting.name}`")
+        return tool
 
     async def _wait(self, waiting: WaitingCall, decision: Decision) -> Reply:
         """Let a call wait; where the run does not end for that, one after the other."""
-        if self._alive is None:
-            if self.waiting is None:
-                self.waiting, self._asked = waiting, decision
-            why = f"the call of `{waiting.name}` waits for an approval"
-            return self._fatal(Termination.approval_pending, why)
-        async with self._one_waits:
-            self.waiting, self._asked = waiting, decision
-            return await self._alive()
+        if not self._waits.lasting:
+            return await self._waits.answered(waiting, decision)
+        await self._waits.hold(waiting, decision)
+        why = f"the call of `{waiting.name}` waits for an approval"
+        return self._fatal(Termination.approval_pending, why)
 
     def _has_to_wait(self, tool: Tool | None, decision: Decision) -> bool:
         asked = tool is not None and decision.effect == "ask" and not decision.ends_run
-        return asked and self._obstacle(decision.demands) is None
+        return asked and self._waits.obstacle(decision) is None
 
     def _told(self, name: str, line: int | None, decision: Decision, tool: Tool | None) -> Plain:
         """What a record says of a decision; where only name and line decide, it is made once for these."""
@@ -270,7 +252,7 @@ class ToolCalls:
         if decision.ends_run:
             return _Answer(self._fatal(Termination.policy_denied, why_denied(decision)), "denied")
         if decision.effect != "allow":
-            obstacle = self._obstacle(decision.demands) if decision.effect == "ask" else None
+            obstacle = self._waits.obstacle(decision) if decision.effect == "ask" else None
             why = messages.without_places(obstacle or why_denied(decision))  # policies lie somewhere, too
             return _Answer(_error("PermissionError", why), "denied")
         if tool is None:

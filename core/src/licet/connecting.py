@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from licet.hosts import Address, Endpoint, innermost, is_public
@@ -26,7 +26,7 @@ Dial = Callable[[Place], Awaitable[int]]
 Judge = Callable[[Endpoint], bool]
 
 PATIENCE_S = 10.0
-"""How long a resolver may take, in seconds, where the run itself has no shorter limit."""
+"""How long a resolver, and then a peer, may take to answer, in seconds, where a run has no shorter limit."""
 
 
 async def resolve(wanted: Endpoint) -> list[Place]:
@@ -48,20 +48,19 @@ async def dial(place: Place) -> int:
         connection.close()
 
 
-async def connect(
+async def look_up(
     wanted: Endpoint,
     *,
     opens: Judge,
     denies: Judge,
     patience: float = PATIENCE_S,
     resolve: Resolve = resolve,
-    dial: Dial = dial,
-) -> int:
-    """Return a connected descriptor; `opens` and `denies` say what policy makes of one address.
+) -> tuple[Place, ...]:
+    """Where a host is, all of it judged; `opens` and `denies` say what policy makes of one address.
 
     Raises:
         PermissionError: an address behind the name is not to be reached.
-        OSError: there is no answer within `patience` seconds, or nobody listens at any of the addresses.
+        OSError: there is no answer within `patience` seconds.
     """
     try:
         async with asyncio.timeout(patience):
@@ -71,12 +70,31 @@ async def connect(
     if not places:
         raise OSError(f"`{wanted}` resolves to nothing")
     judge(wanted, [_address(place) for place in places], opens=opens, denies=denies)
+    return tuple(places)
+
+
+async def reach(
+    wanted: Endpoint, places: Sequence[Place], *, patience: float = PATIENCE_S, dial: Dial = dial
+) -> int:
+    """A descriptor that is connected to the first of `places` where somebody listens.
+
+    Each place has an equal part of `patience`, so that one which swallows packets leaves time for the others.
+
+    Raises:
+        OSError: nobody does, or nobody answered within `patience` seconds.
+    """
+    part = patience / len(places)
     for place in places[:-1]:
         try:
-            return await dial(place)
+            async with asyncio.timeout(part):
+                return await dial(place)
         except OSError:  # the next one was judged too
             continue
-    return await dial(places[-1])
+    try:
+        async with asyncio.timeout(part):
+            return await dial(places[-1])
+    except TimeoutError:
+        raise TimeoutError(f"`{wanted}` did not answer within {patience:g} s") from None
 
 
 def judge(wanted: Endpoint, addresses: Iterable[Address], *, opens: Judge, denies: Judge) -> None:
@@ -94,6 +112,11 @@ def judge(wanted: Endpoint, addresses: Iterable[Address], *, opens: Judge, denie
             raise PermissionError(
                 f"`{wanted}` resolves to an address that is not public; name that address itself"
             )
+
+
+def spelled(places: Iterable[Place]) -> list[str]:
+    """The addresses alone."""
+    return [str(_address(place)) for place in places]
 
 
 def _address(place: Place) -> Address:

@@ -228,31 +228,43 @@ def decide_call(
     one of them denies or asks about the call. `applied` are the rules that apply, where somebody knows that
     who does not know all of the facts; then nothing is rehearsed.
     """
+    call = facts.call
+    assert call is not None
+    intent = Intent("tool", call.tool, "declared", line, "call")
+    return _meanwhile(facts, stack, intent, applied, touches)
+
+
+def decide_connection(facts: Facts, stack: PolicyStack, target: str) -> Decision:
+    """Decide a connection to a canonical target, at the moment when code makes it."""
+    return _meanwhile(facts, stack, Intent("network", target, "inferred", when="call"), None, ())
+
+
+def _meanwhile(
+    facts: Facts, stack: PolicyStack, intent: Intent, applied: Applied | None, touches: Sequence[Intent]
+) -> Decision:
+    """The decision on an intent that comes up while code runs, with what rehearsed bounds say of it."""
     plain = stack.loaded or stack
     if applied is not None:
-        return _called(facts, plain, line, applied, touches)
-    decided = _called(facts, plain, line, applied_to(plain, facts), touches)
+        return _at_once(facts, plain, intent, applied, touches)
+    decided = _at_once(facts, plain, intent, applied_to(plain, facts), touches)
     if not plain.rehearsals:
         return decided
     rehearsals = []
     for bound, stack_with_it in plain.rehearsals:
-        would_be = _called(facts, stack_with_it, line, applied_to(stack_with_it, facts), touches)
+        would_be = _at_once(facts, stack_with_it, intent, applied_to(stack_with_it, facts), touches)
         differing = would_be.verdicts if would_be.effect != decided.effect else ()
         rehearsals.append(Rehearsal.of(bound, would_be, differing))
     return replace(decided, rehearsals=tuple(rehearsals))
 
 
-def _called(
-    facts: Facts, stack: PolicyStack, line: int | None, applied: Applied, touches: Sequence[Intent]
+def _at_once(
+    facts: Facts, stack: PolicyStack, intent: Intent, applied: Applied, touches: Sequence[Intent]
 ) -> Decision:
-    """The decision on one call, under a stack to which no rules are added yet."""
-    call = facts.call
-    assert call is not None
-    intent = Intent("tool", call.tool, "declared", line, "call")
-    concerned = tuple(hit for hit in applied.hits if hit.rule.matches_tool(call.tool))
+    """The decision on one intent, under a stack to which no rules are added yet."""
+    concerned = tuple(hit for hit in applied.hits if _concerns(hit.rule, intent))
     rules = Rules.of(stack.applying(tuple(hit.rule for hit in concerned)), facts.request.workdir)
-    verdict = verdict_of(intent, rules)
-    objections = _objections(facts, stack, applied, touches, line)
+    verdict = Verdict(intent, *_NOT_LISTED) if _is_left_out(facts, intent) else verdict_of(intent, rules)
+    objections = _objections(facts, stack, applied, touches, intent.line)
     if objections:
         deciding = {by.rule for objection in objections for by in objection.by}
         concerned = tuple(hit for hit in applied.hits if hit in concerned or hit.rule.id in deciding)
@@ -273,8 +285,23 @@ def _called(
         hits=concerned,
         demands=demands,
         besides=besides,
-        call=call,
+        call=facts.call,
     )
+
+
+def _concerns(rule: Rule, intent: Intent) -> bool:
+    """Whether a rule may say something of an intent that comes up while code runs."""
+    if intent.action == "tool":
+        return rule.matches_tool(intent.target or "")
+    return bool(rule.index.touching(intent.action, intent.target or ""))
+
+
+def _is_left_out(facts: Facts, intent: Intent) -> bool:
+    """Whether a request that lists its intents leaves this one out."""
+    if intent.action == "tool" or not facts.request.narrows:
+        return False
+    listed = (one for one in facts.request.intents if one.source == "declared")
+    return not any(includes(one, intent) for one in listed)
 
 
 def _objections(
@@ -336,12 +363,18 @@ def _verdict(intent: Intent, vote: Vote, pending: Sequence[Rule] = ()) -> Verdic
 def _vote_on_inferred(rules: Rules, intent: Intent, declared: Sequence[Intent] | None) -> Vote:
     if declared is None or any(includes(outer, intent) for outer in declared):
         return rules.vote(intent)
-    by = (By(LANGUAGE, 0, "the request lists its intents"),)
-    return Vote("deny", by, "not declared: the request lists its intents, and this is none of them")
+    return Vote(*_NOT_LISTED)
+
+
+_NOT_LISTED: tuple[Effect, tuple[By, ...], str] = (
+    "deny",
+    (By(LANGUAGE, 0, "the request lists its intents"),),
+    "not declared: the request lists its intents, and this is none of them",
+)
 
 
 def _granted(rules: Rules, openings: Opened, permitted: Sequence[Intent]) -> Iterable[Verdict]:
-    """One verdict for each thing that policy opens to every run, so that cards and records show it."""
+    """One verdict for each thing that policy opens to every run, or may open to it, so that all show it."""
     spelled: list[tuple[Action, str | None]] = [
         *(("read", root) for root in openings.read),
         *(("write", root) for root in openings.write),
@@ -354,3 +387,7 @@ def _granted(rules: Rules, openings: Opened, permitted: Sequence[Intent]) -> Ite
         vote = rules.vote(intent)
         if (action, target) not in named and vote.effect == "allow":
             yield _verdict(intent, vote)
+    for host in openings.network_asked:
+        vote = rules.vote_on("network", host)
+        reason = f"{vote.reason}, when the code connects"
+        yield Verdict(Intent("network", host, "granted", when="call"), "ask", vote.by, reason, vote.demands)

@@ -50,6 +50,11 @@ def of_call(digest: Digest, plan_digest: str, sequence: int, tool: str, argument
     return digest("call", f"{plan_digest}\0{sequence}\0{tool}\0{arguments}".encode())
 
 
+def of_connection(digest: Digest, plan_digest: str, sequence: int, target: str) -> str:
+    """The digest of one connection that is asked about, to a canonical target."""
+    return digest("call", f"{plan_digest}\0{sequence}\0network\0{target}".encode())
+
+
 def no_digest(name: str, content: bytes) -> str:
     """Stands for digests where there is no key to make them with, and nothing is recorded."""
     return ""

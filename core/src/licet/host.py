@@ -2,8 +2,8 @@
 
 Rules this module keeps:
 
-- tool calls are answered by `calls`, each by itself;
-- a file access or a connection is checked against what the plan opens, and never creates a grant;
+- tool calls are answered by `calls`, each by itself, connections are made by `connections`;
+- a file access is checked against what the plan opens, and never creates a grant;
 - what a run can make the trail keep is bounded: accesses by number and length, tool calls by their limit;
 - a reading of the clock is durable with what is recorded next, and is not waited for;
 - output is counted whole and kept within its limits, from whatever thread it comes;
@@ -14,26 +14,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, Literal
 
-from licet import connecting
 from licet.backend import Access, GuestError, Reply, Target, ToolCall
 from licet.calls import Scrub, ToolCalls, as_it_is
+from licet.connections import Connections
 from licet.decide import Decision
 from licet.digests import Digest
-from licet.hosts import Endpoint, canonical_host
 from licet.output import BoundedSink, Kept, bounded
 from licet.paths import PATH_MAX
 from licet.plan import ExecutionPlan
-from licet.policy import PolicyDocument
-from licet.policy.patterns import denies_address
-from licet.policy.rule import Rule
 from licet.prepare import Deciders, Prepared
 from licet.rerun import Recall
 from licet.result import ToolCallMade
 from licet.surroundings import Readings, RealSurroundings, Surroundings
 from licet.trail import Trail
-from licet.waiting import Alive, Obstacle, WaitingCall, nobody
+from licet.waiting import Alive, Obstacle, WaitingCall, Waits, nobody
 
 MOST_ACCESSES = 1000
 """How many file accesses of one run are recorded one by one; what code asks beyond that is refused."""
@@ -48,7 +45,7 @@ class RunHost:
     """The host of one run; `surroundings` are what its code sees of the world.
 
     `recall` answers its calls in place of its tools, which are not called then.
-    `scrub` takes secrets out of what tools raise. `obstacle` says why nobody can approve a call, or None.
+    `scrub` takes secrets out of what tools raise. `obstacle` says why nobody can approve something, or None.
     `past` is the `state` of the host that a suspended run had before.
     """
 
@@ -71,9 +68,10 @@ class RunHost:
         self._stderr = BoundedSink(limits.stderr or 0, then["stderr"])
         self.accesses: int = then["accesses"]
         self._plan = plan
-        self._prepared = prepared
         self._surroundings: Surroundings = surroundings or RealSurroundings()
         self._readings = Readings(MOST_READINGS, then["readings"])
+        waiting = then["waiting"]
+        self._waits = Waits(obstacle, WaitingCall(**waiting) if waiting else None)
         self._calls = ToolCalls(
             plan,
             prepared,
@@ -83,8 +81,18 @@ class RunHost:
             scrub=scrub,
             recall=recall,
             before=self._note_readings,
-            obstacle=obstacle,
+            waits=self._waits,
             past=then["calls"],
+        )
+        self._connections = Connections(
+            plan,
+            prepared,
+            trail,
+            digest,
+            deciders,
+            before=self._note_readings,
+            waits=self._waits,
+            past=then["connections"],
         )
         self._random_bytes: int = then["random_bytes"]
         self._trail = trail
@@ -102,7 +110,9 @@ class RunHost:
                 "accesses": self.accesses,
                 "readings": self._readings.state(),
                 "random_bytes": self._random_bytes,
+                "waiting": asdict(self._waits.call) if self._waits.call is not None else None,
                 "calls": self._calls.state(),
+                "connections": self._connections.state(),
             }
 
     def write(self, stream: Literal["stdout", "stderr"], data: bytes) -> bool:
@@ -129,7 +139,7 @@ class RunHost:
         self._note_readings()
         return {
             "tool_calls": len(self.tool_calls),
-            "accesses": self.accesses,
+            "accesses": self.accesses + self._connections.sequence,
             "surroundings": {
                 "clock_readings": self._readings.total,
                 "clock_unrecorded": self._readings.unrecorded,
@@ -160,62 +170,56 @@ class RunHost:
         return answer
 
     async def connect(self, target: Target) -> int:
-        """Connect to a target that the plan opens, by the one address that was checked.
+        """Connect to a target that the plan opens, or that is approved when this asks (see `Connections`).
 
         Raises:
-            PermissionError: the plan does not open the target, or an address behind it is not to be reached.
+            PermissionError: policy or an approver refuses the target, or an address behind it.
             OSError: it can't be resolved or reached.
         """
-        allowed = False
-        try:
-            wanted = Endpoint(canonical_host(target.host), target.port)
-            allowed = self._plan.opened.opens("network", str(wanted))
-        except ValueError as problem:
-            raise PermissionError(str(problem)) from None
-        finally:
-            self._note_readings()
-            self._trail.step("access", {"action": "network", "target": str(target), "allowed": allowed})
-            await self._trail.commit()
-        if not allowed:
-            raise PermissionError(f"`{wanted}` is not opened by this run's policy")
-        return await connecting.connect(
-            wanted,
-            opens=lambda address: self._plan.opened.opens("network", str(address)),
-            denies=self._denies,
-            patience=min(connecting.PATIENCE_S, self._plan.limits.wall_time or connecting.PATIENCE_S),
-        )
-
-    def _denies(self, address: Endpoint) -> bool:
-        stack = self._prepared.stack
-        parts: tuple[PolicyDocument | Rule, ...] = (*stack.documents, *stack.hits)
-        entries = (entry for part in parts for entry in part.deny)
-        return any(denies_address(entry, address) for entry in entries)
+        return await self._connections.connect(target)
 
     async def call(self, call: ToolCall) -> Reply:
         """Decide, record, perform and record one tool call."""
         return await self._calls.call(call)
 
     async def settle(self, error: GuestError | None = None) -> Reply:
-        """Perform and record the call that waited, or refuse it with `error` (see `ToolCalls.settle`)."""
-        return await self._calls.settle(error)
+        """Do what waited, or refuse it with `error`.
 
-    def ask_alive(self, alive: Alive) -> None:
-        """Have calls approved while the sandbox waits (see `ToolCalls.ask_alive`)."""
-        self._calls.ask_alive(alive)
+        Raises:
+            AuditUnavailable: what came of it could not be recorded.
+            ValueError: nothing waits, or it can't be done any more.
+        """
+        if (waiting := self._waits.settled()) is None:
+            raise ValueError("no call waits")
+        return await self._answering(waiting).settle(waiting, error)
+
+    def ask_alive(self, alive: Alive, *, lasting: bool) -> None:
+        """Have things approved while the sandbox waits (see `Waits.ask_alive`)."""
+        self._waits.ask_alive(alive, lasting=lasting)
 
     async def decide_again(self) -> tuple[WaitingCall, Decision]:
-        """The call that waits, and the decision on it as of now (see `ToolCalls.decide_again`)."""
-        return await self._calls.decide_again()
+        """What waits, and the decision on it as of now.
+
+        Raises:
+            ValueError: nothing waits, or it can't be done any more.
+        """
+        if (waiting := self._waits.call) is None:
+            raise ValueError("no call waits")
+        return waiting, await self._answering(waiting).decide_again(waiting)
+
+    def _answering(self, waiting: WaitingCall) -> ToolCalls | Connections:
+        return self._calls if waiting.kind == "tool" else self._connections
 
     @property
     def asked_about(self) -> tuple[WaitingCall, Decision] | None:
-        """The call that waits, and the decision that asks about it."""
-        return self._calls.asked_about
+        """What waits and why, if this process decided it."""
+        waits = self._waits
+        return (waits.call, waits.asked) if waits.call is not None and waits.asked is not None else None
 
     @property
     def waiting(self) -> WaitingCall | None:
-        """The call that waits for an approval, if one does."""
-        return self._calls.waiting
+        """What waits for an approval, if something does."""
+        return self._waits.call
 
     @property
     def tool_calls(self) -> list[ToolCallMade]:
@@ -229,7 +233,7 @@ class RunHost:
 
 
 _NOTHING: Mapping[str, Any] = {
-    **dict.fromkeys(("stdout", "stderr", "readings", "calls")),
+    **dict.fromkeys(("stdout", "stderr", "readings", "waiting", "calls", "connections")),
     **dict.fromkeys(("accesses", "random_bytes"), 0),
 }
 """The state of a host whose run begins."""

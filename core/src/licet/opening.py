@@ -4,6 +4,7 @@ Rules this module keeps:
 
 - `intents: None` opens all that is allowed; a list opens exactly what it names and policy permits;
 - an `ask` target opens only inside an intent that names it, so that whoever approves was asked about it;
+  hosts that ask and that no list of intents leaves out are kept apart, to be asked about when code connects;
 - whatever is opened, `rules.vote` permits, at every point of it: between two paths that documents or
   intents name, no answer can change, so it is asked at each of these points and nowhere else.
 """
@@ -49,6 +50,7 @@ def _opened(rules: Rules, wanted: _Wanted, tools: tuple[str, ...]) -> Opened:
         sealed=_inside(rules.stack.sealed, (*read, *write)),
         network=hosts,
         network_masked=hosts_masked,
+        network_asked=_asked(wanted),
         shell=wanted.opens("shell"),
         tools=tools,
     )
@@ -80,6 +82,10 @@ class _Wanted:
         if self._everything or any(network(target).many for target in points):
             return points | self._rules.points("network")
         return points
+
+    def asks(self, target: str) -> bool:
+        """Whether a host that does not open may be asked about later: no list of intents leaves it out."""
+        return self._everything and self._rules.vote_on("network", target).effect == "ask"
 
     def opens(self, action: Action, target: str | None = None) -> bool:
         """Whether exactly this opens, apart from narrower targets with an answer of their own."""
@@ -145,6 +151,13 @@ def _hosts(wanted: _Wanted) -> tuple[tuple[str, ...], tuple[str, ...]]:
         or _others(point, masking.around(point), masked)
     ]
     return tuple(sorted(map(str, needed))), tuple(sorted(map(str, masked)))
+
+
+def _asked(wanted: _Wanted) -> tuple[str, ...]:
+    """The widest patterns of hosts that ask, and that nothing opens."""
+    asking = [network(p) for p in wanted.hosts() if not wanted.opens("network", p) and wanted.asks(p)]
+    around = HostIndex(asking).around
+    return tuple(sorted(str(point) for point in asking if not _others(point, around(point), asking)))
 
 
 def _others(point: Endpoint, places: Iterable[int], points: Sequence[Endpoint]) -> bool:

@@ -130,7 +130,7 @@ class Permits:
             return conclude.waiting(prepared, trail, permit)
         if permit.state == "gone":
             return conclude.over(permit.approval, permit.reason)
-        cancelling.note_denial(permit, trail)
+        cancelling.note_denial(permit, trail, resuming=True)
         result = await self._pipeline.refused(prepared, trail, Termination.approval_denied, permit.reason)
         return replace(result, approval=permit.approval)
 
@@ -165,24 +165,24 @@ class Permits:
         async with cancelling.ended_unless_it_waits(self._desk, trail, digest, end):
             permit = await self._ask_about_call(run, sealed)
             if permit.state != "pending":
-                permit = await self._agreed_on_call(run, permit, await run.job.prepare(), end)
+                permit = await self._agreed_on_call(run, permit, await run.job.prepare(), end, resuming=True)
         if permit.state == "pending":
             return conclude.waiting(run.prepared, trail, permit, run.host.tool_calls)
         if permit.state == "gone":
             return conclude.over(permit.approval, permit.reason)
         async with pipeline.recording_its_end(run):
-            reply = await self._settle(run, permit)
+            reply = await self._settle(run, permit, resuming=True)
         run.plan = suspending.going_on(run.plan, outcome.suspension, reply)
         return None
 
     async def of_call_alive(self, run: UnderWay) -> Reply:
-        """The reply to a call that waits while its sandbox does, which can't be suspended."""
+        """The reply to a call or connection that waits while its sandbox does, which is not suspended."""
         permit = await self._ask_about_call(run)
         if permit.state == "pending":
             reason = "nobody answered in time, and the sandbox can't wait without its process"
             permit = await self._desk.void(permit, run.trail, reason)
-        permit = await self._agreed_on_call(run, permit, await run.job.prepare(), End(None))
-        return await self._settle(run, permit)
+        permit = await self._agreed_on_call(run, permit, await run.job.prepare(), End(None), resuming=False)
+        return await self._settle(run, permit, resuming=False)
 
     async def _ask_about_call(self, run: UnderWay, sealed: bytes | None = None) -> Permit:
         asked_about = run.host.asked_about
@@ -215,27 +215,28 @@ class Permits:
         host = pipeline.host(job, prepared, plan, trail, seen, past=reopened.state)
         run = UnderWay(job, prepared, plan, host, trail)
         end = End(partial(pipeline.finish, run, CANCELLED))
-        permit = await self._agreed_on_call(run, permit, prepared, end)
+        permit = await self._agreed_on_call(run, permit, prepared, end, resuming=True)
         if permit.state != "granted":
             return conclude.over(permit.approval, permit.reason)
         trail.step("decision", bodies.decision(prepared.decision, prepared.stack))
         note_selection(prepared, trail)
         async with pipeline.recording_its_end(run):
-            reply = await self._settle(run, permit)
+            reply = await self._settle(run, permit, resuming=True)
         run.plan = suspending.resumed(plan, reopened, reply)
         return await pipeline.under_way(run)
 
-    async def _agreed_on_call(self, run: UnderWay, permit: Permit, now: Prepared, end: End) -> Permit:
+    async def _agreed_on_call(
+        self, run: UnderWay, permit: Permit, now: Prepared, end: End, *, resuming: bool
+    ) -> Permit:
         """The permit, spent for the call that waits if that is still what was shown."""
         if permit.state != "granted":
             return permit
         if (void := await self._other_than(permit.asked, run, now)) is not None:
             return await self._desk.void(permit, run.trail, void)
-        suspends = chosen_of(run.prepared).descriptor.suspends
-        return await cancelling.spent(self._desk, permit, run.trail, end, resuming=suspends)
+        return await cancelling.spent(self._desk, permit, run.trail, end, resuming=resuming)
 
-    async def _settle(self, run: UnderWay, permit: Permit) -> Reply:
-        """Make the call that an approval was spent on; else deny it to the code."""
+    async def _settle(self, run: UnderWay, permit: Permit, *, resuming: bool) -> Reply:
+        """Do what waited and an approval was spent on; else deny it to the code."""
         trail = run.trail
         if permit.state == "granted":
             trail.step("authorization", bodies.authorization("granted", permit.reason, permit.approval))
@@ -244,7 +245,7 @@ class Permits:
                 return await run.host.settle()
             finally:
                 await to_the_end(self._desk.ended(permit.approval, trail, executed=True))
-        cancelling.note_denial(permit, trail)
+        cancelling.note_denial(permit, trail, resuming=resuming)
         run.denial = messages.without_places(permit.reason)
         return await run.host.settle(GuestError("PermissionError", run.denial))
 

@@ -122,8 +122,7 @@ class Pipeline:
         chosen = chosen_of(run.prepared)
         make = partial(bodies.execution, run.plan, chosen)
         body = run.prepared.shared.once("execution", lambda: plain_body(make()))
-        if not chosen.descriptor.suspends:
-            run.host.ask_alive(lambda: self.permits.of_call_alive(run))
+        run.host.ask_alive(lambda: self.permits.of_call_alive(run), lasting=chosen.descriptor.suspends)
         run.trail.step("execution", body, phase="before")
         while True:
             async with self.recording_its_end(run):

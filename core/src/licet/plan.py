@@ -29,8 +29,8 @@ class Opened:
     `read` and `write` are absolute roots; inside them, `read_masked` and `write_masked` are paths that policy
     keeps closed. Of all these around a path, the innermost decides: a root can lie inside a masked path.
     `sealed` are paths of licet itself, closed whatever else is said. `network` holds `HOST:PORT` patterns or
-    `any`, `network_masked` what policy keeps closed inside a wider pattern. `tools` are the names of the
-    callables passed.
+    `any`, `network_masked` what policy keeps closed inside a wider pattern; `network_asked` is closed, and
+    asked about when the code connects. `tools` are the names of the callables passed.
     """
 
     read: tuple[str, ...] = ()
@@ -40,6 +40,7 @@ class Opened:
     sealed: tuple[str, ...] = ()
     network: tuple[str, ...] = ()
     network_masked: tuple[str, ...] = ()
+    network_asked: tuple[str, ...] = ()
     shell: bool = False
     tools: tuple[str, ...] = ()
 
@@ -56,6 +57,11 @@ class Opened:
         if action == "network":
             return self._opens_host(hosts.read_back(target))
         return self.shell if action == "shell" else action == "tool" and target in self.tools
+
+    def asks(self, target: str) -> bool:
+        """Whether a connection to `target`, as `HOST:PORT`, may be asked about when it is made."""
+        wanted = hosts.read_back(target)
+        return any(pattern.covers(wanted) for pattern in map(hosts.read_back, self.network_asked))
 
     def _opens_path(self, path: str, roots: Iterable[str], masked: Iterable[str]) -> bool:
         if any(paths.contains(seal, path) for seal in self.sealed):

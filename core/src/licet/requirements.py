@@ -3,6 +3,7 @@
 Rules this module keeps:
 
 - requirements are derived for each candidate from what it would open; what stays closed has to be held;
+- a host that is asked about when the code connects may come to be opened: it demands the same filter;
 - a file system opened whole (`read /`, `write /`) demands no wall, and neither do `network any` and `network
   private` together; with anything kept back inside them by policy, they do;
 - a run to which everything is opened, `network any` among it, may do what any process of the user may do, to
@@ -49,6 +50,7 @@ def openable(allowed: Opened, opens: frozenset[Action]) -> Opened:
         sealed=allowed.sealed,
         network=allowed.network if "network" in opens else (),
         network_masked=allowed.network_masked if "network" in opens else (),
+        network_asked=allowed.network_asked if "network" in opens else (),
         shell=allowed.shell and "shell" in opens,
         tools=allowed.tools if "tool" in opens else (),
     )
@@ -82,7 +84,7 @@ def _closed(opened: Opened) -> Iterable[tuple[Control, tuple[Level, str]]]:
         yield Control.filesystem_read_deny, (Level.enforced, "not every `read` is opened")
     if not _opens_all(opened.write, opened.write_masked):
         yield Control.filesystem_write_deny, (Level.enforced, "not every `write` is opened")
-    if not opened.network:
+    if not opened.network and not opened.network_asked:
         yield Control.network_deny, (Level.enforced, "no `network` is opened")
     elif not _reaches_all(opened):
         yield Control.network_filter, (Level.enforced, "only some hosts are opened")

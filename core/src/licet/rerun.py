@@ -120,7 +120,13 @@ class Rerun:
         The selection has to be made again from it.
         """
         opened = replace(
-            prepared.decision.opened, write=(), write_masked=(), network=(), network_masked=(), shell=False
+            prepared.decision.opened,
+            write=(),
+            write_masked=(),
+            network=(),
+            network_masked=(),
+            network_asked=(),
+            shell=False,
         )
         return replace(prepared, decision=replace(prepared.decision, opened=opened))
 

@@ -67,7 +67,7 @@ def reopen(sealed: bytes, prepared: Prepared, run_id: str, call: WaitingCall, ke
     """
     opened = suspension.unseal(sealed, binding(prepared, run_id, call), key)
     state = opened.state["host"]
-    return Reopened(WaitingCall(**state["calls"]["waiting"]), opened.state["at"], state, opened.snapshot)
+    return Reopened(WaitingCall(**state["waiting"]), opened.state["at"], state, opened.snapshot)
 
 
 def call_of(approval: StoredApproval) -> WaitingCall:

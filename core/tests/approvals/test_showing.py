@@ -112,6 +112,7 @@ def test_a_run_is_shown_whole() -> None:
         "learn": False,
         "surroundings": {"clock": "real", "random": "real"},
         "call": None,
+        "connection": None,
         "metadata": {"ticket": "T1"},
         "suspicious": [],
     }

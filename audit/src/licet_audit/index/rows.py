@@ -133,7 +133,7 @@ class Gathered:
                 self.executed = True
             case "tool_call" if phase == "before":
                 self._called(body)
-            case "access":
+            case "access" if phase is None:
                 self._accessed(body)
             case "approval":
                 self._approved(body)

@@ -67,7 +67,7 @@ def calls(records: Sequence[Record]) -> Part[Call]:
 
 def accesses(records: Sequence[Record]) -> Part[Access]:
     """The files and connections, denied ones first, and last the readings of the clock."""
-    found = [_access(one) for one in records if one.entry.kind == "access"]
+    found = [_access(one) for one in records if one.entry.kind == "access" and one.entry.phase is None]
     return part(sorted(found, key=lambda one: (one.allowed is not False, one.action == "clock")), _MOST)
 
 

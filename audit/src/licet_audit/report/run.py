@@ -196,7 +196,7 @@ def _contents(records: Sequence[Record], read: ReadContent | None) -> Iterator[K
 
 def _is_denial(record: Record) -> bool:
     entry = record.entry
-    if entry.kind == "access":
+    if entry.kind == "access" and entry.phase is None:
         return entry.body.get("allowed") is not True
     return entry.kind == "tool_call" and entry.phase == "before" and entry.body.get("effect") == "deny"
 

@@ -21,7 +21,8 @@ _MADE = frozenset({"returned", "raised", "withheld", "timed_out", "unknown"})
 class Fact(NamedTuple):
     """Record `seq` says `what` of a run; `about` is the number of a tool call, or a detail of that kind.
 
-    Of a call that has to be asked about, it is the number and the digest; of an execution, its plan.
+    Of a call that has to be asked about, it is the number and the digest; of an execution, its plan; of an
+    access that had to be asked about, the digest.
     """
 
     run_id: str
@@ -76,7 +77,9 @@ def _approval(phase: str | None, body: Body) -> Told:
 
 
 def _access(phase: str | None, body: Body) -> Told:
-    return ("access" if body.allowed is True else ""), None
+    if phase is not None or body.allowed is not True:
+        return "", None  # a question, or what came of an access that was told before
+    return "access", _text(body.call_digest)
 
 
 def _commit(phase: str | None, body: Body) -> Told:

@@ -47,6 +47,7 @@ class _Run:
         "lacks",
         "over",
         "plan",
+        "reached",
         "restarts",
         "spent",
         "waits",
@@ -65,6 +66,8 @@ class _Run:
         self.plan: object = None
         self.spent: set[object] = set()
         """Digests that approvals were spent on, and that did not run yet."""
+        self.reached: set[object] = set()
+        """Digests of the connections that approvals were spent on, which later ones may repeat."""
         self.calls: set[str] = set()
         self.asked_calls: dict[str, object] = {}
         self.denied_calls: set[str] = set()
@@ -80,10 +83,8 @@ class _Run:
             return self._execute(fact.about)
         elif what in ("call", "denied_call", "asked_call", "performed"):
             return self._call(what, fact.about)
-        elif what == "access" and self.waits:
-            return "it reaches something while it waits for an approval", True
-        elif what == "access" and not self.executing:
-            return "it reaches something before it is executed", True
+        elif what == "access":
+            return self._access(fact.about)
         elif what == "refusal" and self.executing:
             return "its result says that nothing was executed, but it was", False
         elif what == "result" and not self.executing:
@@ -100,6 +101,19 @@ class _Run:
             self.restarts = event == "resumed" and self.executing
         elif isinstance(event, str) and event in OVER:
             self.over = self.waits
+
+    def _access(self, digest: object) -> tuple[str, bool] | None:
+        if self.waits:
+            return "it reaches something while it waits for an approval", True
+        if not self.executing:
+            return "it reaches something before it is executed", True
+        if digest is None or digest in self.reached:
+            return None
+        if digest not in self.spent:
+            return "it reaches something that had to be asked about, and no approval was spent on it", True
+        self.spent.remove(digest)
+        self.reached.add(digest)
+        return None
 
     def _call(self, what: str, about: Any) -> tuple[str, bool] | None:
         if what == "performed":
@@ -186,7 +200,8 @@ def _is_whole_and_sound(told: list[Fact]) -> bool:
     words = tuple([fact.what for fact in told])
     if APPROVAL in words:
         return False  # other runs may use what this one was granted
-    if "performed" not in words:  # then what they are about makes no difference
+    if "performed" not in words and not any(fact.what == "access" and fact.about for fact in told):
+        # what they are about makes no difference
         return _is_sound(words)
     return _ends_once(words) and not any(map(_Run().follow, told))
 

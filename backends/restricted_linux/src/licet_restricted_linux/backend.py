@@ -13,11 +13,12 @@ from functools import cached_property
 from importlib.metadata import version
 
 from licet import processes, supervise
-from licet.backend import Descriptor, Host, Language, Outcome, Sandbox
+from licet.backend import Descriptor, Host, Language, Outcome, Sandbox, Target
 from licet.contract import SandboxEnforcementContract
 from licet.errors import BackendError, LaunchFailed
 from licet.plan import ExecutionPlan
 from licet.request import Action
+from licet.supervise.asking import Connect
 from licet.supervise.cgroups import look
 from licet.supervise.jail import Ground, JailLauncher, ground
 
@@ -82,7 +83,9 @@ class _Jailed:
             raise BackendError("this sandbox is closed", advice="open another one")
         try:
             spec, calls = jails.spec(plan), processes.Calls(host)
-            ended = await supervise.run(spec, host.write, self._launcher, calls.answer)
+            ended = await supervise.run(
+                spec, host.write, self._launcher, calls.answer, _connecting(plan, host)
+            )
         except ValueError as problem:
             raise LaunchFailed(f"input {problem}") from None
         return processes.outcome(spec, ended, jails.staged(plan, ended), calls.fatal)
@@ -92,5 +95,12 @@ class _Jailed:
         self._closed = True
 
 
+def _connecting(plan: ExecutionPlan, host: Host) -> Connect | None:
+    """What makes the connections of the code, if it is to have any."""
+    return (lambda name, port: host.connect(Target(name, port))) if plan.opened.network else None
+
+
 def _openable(here: Ground) -> frozenset[Action]:
-    return frozenset({"read", "write", "shell", "tool"})
+    """The actions that can be opened on this host."""
+    always: frozenset[Action] = frozenset({"read", "write", "shell", "tool"})
+    return always if claims.unconnected(here) is not None else always | {"network"}

@@ -12,6 +12,7 @@ from __future__ import annotations
 from licet.contract import Boundary, Enforcement, Level, SandboxEnforcementContract
 from licet.supervise.cgroups import Groups, Resource
 from licet.supervise.jail import Ground
+from licet.supervise.notify.standing import shortfall
 
 _NAMESPACE = "a process namespace, ended with its first process"
 
@@ -51,7 +52,12 @@ def contract(here: Ground, groups: Groups) -> SandboxEnforcementContract:
             f"a root that is read-only{landlock}; what is written goes to a layer that licet commits"
         ),
         network_deny=_kernel("a network namespace without a way out"),
-        unix_socket_deny=_listed(here, "no socket can be made or connected, by the list of system calls"),
+        network_filter=_filtered(here),
+        unix_socket_deny=_listed(
+            here,
+            "by the list of system calls no socket can be made but pairs and, where hosts are opened, TCP; "
+            "none is connected by the code itself",
+        ),
         filesystem_bytes_limit=_kernel("storage of that size, in memory, for all that the run writes"),
         orphan_cleanup=_kernel(
             f"{_NAMESPACE}, which ends with its host: it watches it, and dies with its launcher"
@@ -77,6 +83,24 @@ def _execution(here: Ground) -> Enforcement:
     if not standing:
         return Enforcement(gaps=("this kernel has neither Landlock nor filters of system calls",))
     return _kernel(f"nothing can be executed: {' and '.join(standing)}")
+
+
+def unconnected(here: Ground) -> str | None:
+    """Why no connection can be made for the code on this host; None if one can."""
+    return shortfall() if here.filters else "this kernel filters no system calls"
+
+
+def _filtered(here: Ground) -> Enforcement:
+    """What keeps the code to the hosts that are opened."""
+    missing = unconnected(here)
+    if missing is not None:
+        return Enforcement(gaps=(missing,))
+    return _kernel(
+        "a network namespace without a way out; the kernel asks the host about each `connect` and never "
+        "executes it: licet decides, resolves, connects, and hands in the socket",
+        "the code sees the addresses of both ends of its connections",
+        boundary="supervisor",
+    )
 
 
 def _listed(here: Ground, mechanism: str) -> Enforcement:

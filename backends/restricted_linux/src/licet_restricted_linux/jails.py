@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from licet import processes, supervise
+from licet.hosts import ANY, PRIVATE, read_back
 from licet.plan import ExecutionPlan
-from licet.supervise.jail import Jail, needs
+from licet.supervise.jail import Jail, needs, trusted
 from licet.writes.layer import Layer
 from licet.writes.layer import staged as collected
 from licet.writes.staged import Staged
@@ -54,8 +55,22 @@ def jail(plan: ExecutionPlan) -> Jail:
         write=opened.write,
         hidden=(*opened.read_masked, *opened.sealed),
         frozen=opened.write_masked,
-        files=tuple((mount.host, mount.path) for mount in plan.files),
+        files=(*((mount.host, mount.path) for mount in plan.files), *_trusted(plan)),
         storage=plan.limits.files,
         programs=opened.shell,
         network=bool(opened.network),
+        names=_names(plan),
     )
+
+
+def _trusted(plan: ExecutionPlan) -> tuple[tuple[str, str], ...]:
+    """What code that connects has to see beside its interpreter, where policy shows it nothing there."""
+    if not plan.opened.network:
+        return ()
+    return tuple((real, path) for real, path in trusted() if not plan.opened.opens("read", path))
+
+
+def _names(plan: ExecutionPlan) -> tuple[str, ...]:
+    """The names of hosts that are opened each by itself."""
+    ends = (endpoint.host for endpoint in map(read_back, plan.opened.network) if endpoint.names)
+    return tuple(sorted({host for host in ends if "*" not in host and host not in (ANY, PRIVATE)}))

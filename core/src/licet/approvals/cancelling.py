@@ -69,8 +69,8 @@ async def ended_unless_it_waits(desk: Desk, trail: Trail, digest: str, end: End)
         raise
 
 
-def note_denial(permit: Permit, trail: Trail) -> None:
-    """Note that what waited does so no longer, and may not happen."""
-    if permit.own:
+def note_denial(permit: Permit, trail: Trail, *, resuming: bool) -> None:
+    """Note that what was asked about may not happen; `resuming` if its run stopped for that."""
+    if permit.own and resuming:
         trail.step("approval", telling.resumed(permit.asked.id))
     trail.step("authorization", bodies.authorization("denied", permit.reason, permit.approval))

@@ -6,7 +6,8 @@ Rules this module keeps:
   holds before it is recorded, so nothing is spent after a record that forbids it;
 - a use is spent between two records: `consuming` is durable first, then the store spends it under the number
   of that record, then `consumed` is, and only after that does anything happen;
-- a run that waits is resumed by whoever spends its approval, so of all who try one says so;
+- a run that waits is resumed by whoever spends its approval, so of all who try one says so; a call that is
+  asked about while its sandbox is there stops nothing else of the run, so that does not wait;
 - the store decides; a record of something that it then refused is evidence of an attempt.
 """
 
@@ -48,10 +49,11 @@ class Clerk:
         Raises:
             AuditUnavailable, ApprovalsUnavailable: nothing waits.
         """
-        call = request.document["call"]
-        body = telling.asked(request, services, sequence=call["sequence"] if call else None)
+        about = request.document["call"] or request.document["connection"]
+        body = telling.asked(request, services, sequence=about["sequence"] if about else None)
         trail.step("approval", body, kept=kept)
-        trail.step("approval", telling.waiting(request.id, sealed))
+        if request.kind == "run" or sealed is not None:
+            trail.step("approval", telling.waiting(request.id, sealed))
         await trail.commit()
         await asyncio.to_thread(self.store.ask, request, frozen=frozen, sealed=sealed)
         return StoredApproval(request, "pending", frozen=frozen, sealed=sealed)
@@ -127,7 +129,7 @@ class Clerk:
         spent = await asyncio.to_thread(
             self.store.consume, approval.request.id, seq, now(), run_id=trail.run_id, resuming=resuming
         )
-        if request.id == spent.request.id:
+        if request.id == spent.request.id and (request.kind == "run" or resuming):
             trail.step("approval", telling.resumed(request.id))
         trail.step("approval", telling.consumed(spent.request.id, spent.used, seq))
         await trail.commit()

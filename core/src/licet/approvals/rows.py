@@ -112,15 +112,18 @@ def text_of_given(given: Iterable[Given]) -> str:
 
 
 def outline(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What stays of a document when its content goes: which tool was to be called."""
-    call = document.get("call")
-    tool = call.get("tool") if isinstance(call, Mapping) else None
-    return {"call": {"tool": tool}} if isinstance(tool, str) else {}
+    """What stays of a document when its content goes: which tool, or which host, it was about."""
+    left: dict[str, Any] = {}
+    for about, name in (("call", "tool"), ("connection", "target")):
+        said = document.get(about)
+        if isinstance(said, Mapping) and isinstance(said.get(name), str):
+            left[about] = {name: said[name]}
+    return left
 
 
 def alike(request: ApprovalRequest) -> str:
-    """The same for approvals that people compare: of one kind, requester, directory and tool."""
-    place = (request.fields.get("workdir"), request.fields.get("tool"))
+    """The same for approvals that people compare: of one kind, requester, directory, and tool or host."""
+    place = (request.fields.get("workdir"), request.fields.get("tool") or request.fields.get("target"))
     return key((request.kind, *requester(request.requester), *place))
 
 

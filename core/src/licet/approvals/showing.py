@@ -17,24 +17,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from licet import units, values
+from licet import units
 from licet.approvals.clocks import Moment
 from licet.approvals.comparing import difference
 from licet.approvals.deceptions import suspicions
 from licet.approvals.forms import ApprovalRequest, StoredApproval
+from licet.approvals.occasions import Call, Connection, tool_shown, wired
 from licet.approvals.spelling import exact, key
-from licet.calling import signature_of
 from licet.contract import Level
 from licet.decide import Decision, Verdict
 from licet.digests import Digest
 from licet.plain import canonical, plain
 from licet.plan import ExecutionPlan, Opened
 from licet.policy.parts import DEFAULT_APPROVAL, Approval
-from licet.policy.signatures import bind
 from licet.prepare import Prepared
-from licet.request import Subject, Tool
+from licet.request import Subject
 from licet.select import Chosen
-from licet.stubs import shown_signature
 from licet.waiting import WaitingCall
 
 _LAST_INSTANT = 253402300799.0  # the end of the year 9999, beyond which RFC 3339 has no dates
@@ -68,14 +66,14 @@ def of_call(
     digest: Digest,
     previous: StoredApproval | None = None,
 ) -> ApprovalRequest:
-    """What is asked about a tool call that waits; `decision` is that on the call.
+    """What is asked about a tool call or a connection that waits; `decision` is that on it.
 
     Raises:
         ValueError: the tool is not passed, or the arguments don't fit it.
     """
     chosen = _chosen(prepared)
-    call = _Call.of(prepared, waiting)
-    matter = _Matter("call", prepared, chosen, decision, waiting.digest, plan.opened, call)
+    about = Call.of(prepared, waiting) if waiting.kind == "tool" else Connection.of(waiting)
+    matter = _Matter("call", prepared, chosen, decision, waiting.digest, plan.opened, about)
     return matter.request(plan.run_id, approval_id, asked, digest, previous)
 
 
@@ -93,45 +91,6 @@ def _chosen(prepared: Prepared) -> Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
-    """A call that waits. `args` and `kwargs` are in wire form, `bound` are they by their parameters."""
-
-    waiting: WaitingCall
-    tool: Tool
-    about: Mapping[str, Any]
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    bound: Mapping[str, Any] | None
-
-    @classmethod
-    def of(cls, prepared: Prepared, waiting: WaitingCall) -> _Call:
-        tool = prepared.request.tools.get(waiting.name)
-        if tool is None:
-            raise ValueError(f"there is no tool `{waiting.name}`")
-        args, kwargs = values.from_json(waiting.arguments)
-        signature = signature_of(waiting.name, prepared.stack, tool.handler)
-        bound = bind(signature, args, kwargs) if signature else None
-        return cls(waiting, tool, _tool(tool, prepared), tuple(args), kwargs, bound)
-
-    def arguments(self) -> dict[str, Any]:
-        """The value of each argument by what it is called: its parameter, or its place or name."""
-        if self.bound is not None:
-            return dict(self.bound)
-        named = {name if name.isidentifier() else ascii(name): one for name, one in self.kwargs.items()}
-        return {**{str(place): one for place, one in enumerate(self.args)}, **named}
-
-    def shown(self) -> dict[str, Any]:
-        return {
-            "tool": self.tool.name,
-            "line": self.waiting.line,
-            "sequence": self.waiting.sequence,
-            "arguments": {"args": [values.exactly(one) for one in self.args], "kwargs": _wired(self.kwargs)},
-            "bound": None if self.bound is None else _wired(self.bound),
-            **self.about,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class _Matter:
     """What is asked about, before it has an id and a time."""
 
@@ -141,7 +100,17 @@ class _Matter:
     decision: Decision
     digest: str
     opened: Opened
-    call: _Call | None = None
+    about: Call | Connection | None = None
+
+    @property
+    def call(self) -> Call | None:
+        """The call of a tool that this is about."""
+        return self.about if isinstance(self.about, Call) else None
+
+    @property
+    def connection(self) -> Connection | None:
+        """The connection that this is about."""
+        return self.about if isinstance(self.about, Connection) else None
 
     def request(
         self,
@@ -194,16 +163,17 @@ class _Matter:
             "code": request.code,
             "code_bytes": len(request.code.encode("utf-8", "surrogatepass")),
             "code_lines": request.code.removesuffix("\n").count("\n") + 1 if request.code else 0,
-            "inputs": _wired(request.inputs),
+            "inputs": wired(request.inputs),
             "stdin": request.stdin,
             "files": [{"path": one.path, "host": one.host} for one in request.files],
             "limits": request.limits.stated(),
             "workdir": request.workdir,
             "environment": request.environment,
-            "tools": {name: _tool(tool, self.prepared) for name, tool in request.tools.items()},
+            "tools": {name: tool_shown(tool, self.prepared) for name, tool in request.tools.items()},
             "learn": self.decision.learn,
             "surroundings": {"clock": stack.clock, "random": stack.random},
             "call": self.call.shown() if self.call else None,
+            "connection": self.connection.shown() if self.connection else None,
             "sandbox": _sandbox(self.chosen, self.opened),
             "metadata": request.metadata,
             "suspicious": self._suspicious(),
@@ -240,9 +210,11 @@ class _Matter:
             "backend": [sandbox["backend"], sandbox["version"]],
             "contract": exact(contract.levels),
         }
-        if self.call is not None:
+        if self.connection is not None:
+            parts["target"] = self.connection.target
+        elif self.call is not None:
             parts["tool"] = [self.call.tool.name, exact(self.call.about)]
-            arguments = _wired(self.call.arguments())
+            arguments = wired(self.call.arguments())
             parts |= {f"arg:{key(name)}": wire for name, wire in arguments.items()}
         else:
             named = ("intents", "stdin", "limits", "files", "environment", "tools", "learn", "surroundings")
@@ -310,16 +282,6 @@ def _expires(one: Approval) -> float:
     return one.expires
 
 
-def _tool(tool: Tool, prepared: Prepared) -> dict[str, Any]:
-    """What is known of a tool before it is called."""
-    signature = signature_of(tool.name, prepared.stack, tool.handler)
-    return {
-        "signature": shown_signature(tool, signature),
-        "touches": [str(act) for act in tool.touches],
-        "idempotent": tool.idempotent,
-    }
-
-
 def _sandbox(chosen: Chosen, opened: Opened) -> dict[str, Any]:
     """What the code runs in, and what that holds: `partial/probed` is a level and what it rests on."""
     contract = chosen.descriptor.sandbox_enforcement_contract
@@ -345,11 +307,6 @@ def _compared(previous: StoredApproval, about: Mapping[str, Any]) -> dict[str, A
         "by": [given.answer.person.id for given in approving],
         "diff": difference(previous.request.document, about),
     }
-
-
-def _wired(named: Mapping[str, Any]) -> dict[str, str]:
-    """Each value in wire form, which is exact, as text."""
-    return {name: values.exactly(value) for name, value in sorted(named.items())}
 
 
 def _inside(where: str, value: object) -> list[dict[str, Any]]:

@@ -102,7 +102,9 @@ class Paper:
         yield "policy", str(document["policy"]["name"])
 
     def _values(self) -> None:
-        """The arguments of a call, and what the code is given."""
+        """The arguments of a call, whom a connection reaches, and what the code is given."""
+        if (connection := self._document["connection"]) is not None:
+            self.sheet.rows([("host", connection["host"]), ("port", str(connection["port"]))])
         if (call := self._document["call"]) is not None:
             self.sheet.rows([("call", str(call["signature"]))])
             for name, value in _arguments(call):
@@ -171,8 +173,10 @@ class Paper:
 
 def what_of(request: ApprovalRequest) -> str:
     """What an approval is about, in a few words."""
-    call = request.document.get("call")
-    return f"a call of `{call['tool']}`{_line_of(call)}" if call else "a run"
+    if call := request.document.get("call"):
+        return f"a call of `{call['tool']}`{_line_of(call)}"
+    connection = request.document.get("connection")
+    return f"a connection to `{connection['target']}`" if connection else "a run"
 
 
 def until(request: ApprovalRequest, at: Moment | None = None) -> str:

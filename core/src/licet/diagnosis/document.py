@@ -70,7 +70,13 @@ def _backend(offer: Offer) -> dict[str, Any]:
 
 def _host(machine: Machine) -> dict[str, Any]:
     groups = machine.cgroups
-    return asdict(machine) | {"cgroups": {"version": groups.version, "usable": sorted(groups.usable)}}
+    return asdict(machine) | {
+        "cgroups": {
+            "version": max((place.version for place in groups.places.values()), default=0),
+            "usable": sorted(groups.places),
+            "missing": {str(resource): missing.reason for resource, missing in groups.missing.items()},
+        }
+    }
 
 
 def _ordeal(tried: Ordeal) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import errno
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from licet.diagnosis.machine import CONTROLLERS, Machine
+from licet.diagnosis.machine import Machine
 
 _SCOPES = 6  # the Landlock ABI that keeps code from signalling and tracing
 _SOCKETS = 4  # the one that knows TCP
@@ -150,19 +150,16 @@ def _tracing(machine: Machine) -> Fact:
 
 def _cgroups(machine: Machine) -> Fact:
     groups, name = machine.cgroups, "cgroups"
-    lacking = sorted(CONTROLLERS - groups.usable)
-    if groups.version == 0:
-        return Fact(name, "none", "mount `cgroup2` at /sys/fs/cgroup")
-    if not lacking:
-        bounded = ", ".join(sorted(CONTROLLERS))
-        return Fact(name, f"version {groups.version}, this user can bound {bounded} of a whole tree")
-    found = f"version {groups.version}, this user can't bound {', '.join(lacking)} of a whole tree"
-    if groups.version == 1:
-        return Fact(name, found, "boot with `systemd.unified_cgroup_hierarchy=1`, and delegate a group")
+    if not groups.missing:
+        versions = " and ".join(sorted({str(place.version) for place in groups.places.values()}))
+        bounded = ", ".join(sorted(groups.places))
+        return Fact(name, f"version {versions}, this user can bound {bounded} of a whole tree")
+    reasons = "; ".join(dict.fromkeys(missing.reason for missing in groups.missing.values()))
+    advice = dict.fromkeys(missing.advice for missing in groups.missing.values() if missing.advice)
     return Fact(
         name,
-        found,
-        "start licet in a unit with `Delegate=yes` (`systemd-run --user --scope -p Delegate=yes licet …`)",
+        f"this user can't bound {', '.join(sorted(groups.missing))} of a whole tree: {reasons}",
+        ", or ".join(advice) or None,
     )
 
 

@@ -17,9 +17,9 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from licet.probe.situation import CONTAINER_MARKERS
+from licet.supervise.cgroups import Groups, look
 from licet.supervise.kernel import keeper_shortfall, landlock_refusal, landlock_version
 
 _PATIENCE_S = 20.0
@@ -30,20 +30,6 @@ _SETTINGS = (
     "kernel/yama/ptrace_scope",
     "user/max_user_namespaces",
 )
-CONTROLLERS = frozenset({"cpu", "memory", "pids"})
-"""The controllers that bound a whole tree of processes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cgroups:
-    """The control groups of this process.
-
-    `version` is 0 where there are none, `usable` are those of `CONTROLLERS` with which this user can bound a
-    group of its own.
-    """
-
-    version: Literal[0, 1, 2] = 0
-    usable: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +39,8 @@ class Machine:
     `user` is the effective user id, None where there are none. `landlock` is its ABI, and `landlock_refusal`
     the error number if there is none. `namespaces` is the trial to make a user namespace, `nested` the one to
     make a network namespace in it. `supervision` says why no process can be supervised, None if one can.
-    `settings` are kernel settings by their path below `/proc/sys`, those that exist.
+    `cgroups` says what of a whole tree this user can bound, and why not the rest. `settings` are kernel
+    settings by their path below `/proc/sys`, those that exist.
     """
 
     platform: str = "linux"
@@ -69,7 +56,7 @@ class Machine:
     nested: int | None = None
     io_uring: int | None = None
     kvm: int | None = None
-    cgroups: Cgroups = Cgroups()
+    cgroups: Groups = field(default_factory=Groups)
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -91,7 +78,7 @@ def measure() -> Machine:
         nested=tried.get("nested"),
         io_uring=tried.get("io_uring"),
         kvm=_open("/dev/kvm") if linux else None,
-        cgroups=_cgroups() if linux else Cgroups(),
+        cgroups=look(),
         settings=_settings() if linux else {},
     )
 
@@ -133,44 +120,6 @@ def _open(device: str) -> int:
 def _settings() -> dict[str, str]:
     found = ((name, _read(f"/proc/sys/{name}")) for name in _SETTINGS)
     return {name: value for name, value in found if value is not None}
-
-
-def _cgroups() -> Cgroups:
-    """The groups that this process is in, and what of them this user may hand on."""
-    joined = dict(_joined(line) for line in (_read("/proc/self/cgroup") or "").splitlines())
-    mounts = [line.split() for line in (_read("/proc/self/mountinfo") or "").splitlines()]
-    unified = [Path(m[4]) for m in mounts if "-" in m and m[m.index("-") + 1] == "cgroup2"]
-    single = {m[-1]: Path(m[4]) for m in mounts if "-" in m and m[m.index("-") + 1] == "cgroup"}
-    if unified and "" in joined:
-        usable = _handed_on(unified[0] / joined[""].lstrip("/")) & CONTROLLERS
-        if usable or not single:
-            return Cgroups(version=2, usable=usable)
-    if not single:
-        return Cgroups()
-    named = {
-        name
-        for options, mount in single.items()
-        for name in options.split(",")
-        for group in (path for names, path in joined.items() if name in names.split(","))
-        if _may_make_groups(mount / group.lstrip("/"))
-    }
-    return Cgroups(version=1, usable=CONTROLLERS & named)
-
-
-def _joined(line: str) -> tuple[str, str]:
-    """The controllers of a line of `/proc/self/cgroup`, and the group joined for them."""
-    _, controllers, path = line.split(":", 2)
-    return controllers, path
-
-
-def _handed_on(group: Path) -> frozenset[str]:
-    if not _may_make_groups(group) or not os.access(group / "cgroup.subtree_control", os.W_OK):
-        return frozenset()
-    return frozenset((_read(str(group / "cgroup.controllers")) or "").split())
-
-
-def _may_make_groups(group: Path) -> bool:
-    return os.access(group, os.W_OK | os.X_OK) and os.access(group / "cgroup.procs", os.W_OK)
 
 
 def _read(path: str) -> str | None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 import sys
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
 from licet.probe import places
+
+_VSOCK = 40
+_ADMINISTRATOR = 1 << 21 | 1 << 13
 
 
 class Condition(StrEnum):
@@ -28,6 +33,9 @@ class Condition(StrEnum):
     keyring = "keyring"
     multipath = "multipath"
     tracing = "tracing"
+    vsock = "vsock"
+    administrator = "administrator"
+    """The user may administer the system: mount, look at networks, type into terminals of others."""
 
 
 @cache
@@ -57,6 +65,10 @@ def present() -> frozenset[Condition]:
         found.add(Condition.keyring)
     if root or _read("/proc/sys/kernel/yama/ptrace_scope") in {"", "0"}:
         found.add(Condition.tracing)
+    if _administers():
+        found.add(Condition.administrator)
+    if _makes_sockets(_VSOCK):
+        found.add(Condition.vsock)
     return frozenset(found)
 
 
@@ -65,6 +77,20 @@ def _userns_restricted() -> bool:
         _read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1"
         or _read("/proc/sys/kernel/unprivileged_userns_clone") == "0"
     )
+
+
+def _administers() -> bool:
+    """Whether this process has the capabilities `CAP_SYS_ADMIN` and `CAP_NET_RAW`."""
+    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", _read("/proc/self/status"), re.MULTILINE)
+    return found is not None and int(found[1], 16) & _ADMINISTRATOR == _ADMINISTRATOR
+
+
+def _makes_sockets(family: int) -> bool:
+    try:
+        socket.socket(family, socket.SOCK_STREAM).close()
+    except OSError:
+        return False
+    return True
 
 
 def _read(path: str) -> str:

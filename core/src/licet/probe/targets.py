@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from licet.probe import places
+from licet.probe import messages, places
 from licet.probe.trial import Ear
 
 _PLACEHOLDER = re.compile(r"\{([A-Z][A-Z0-9_]*)\}")
@@ -312,6 +312,8 @@ _MAKERS: dict[str, Callable[[Targets], object]] = {
     "DATAGRAM_PATH": lambda t: t._path_socket("d.sock", socket.SOCK_DGRAM),
     "ABSTRACT_NAME": Targets._abstract,
     "SIBLING": Targets._sibling,
+    "SHARED_MEMORY": lambda t: t._closing.enter_context(messages.shared_memory(t.secret)),
+    "MESSAGE_QUEUE": lambda t: t._closing.enter_context(messages.queue(t.secret)),
     "SYSTEM_FILE": lambda t: _system_file(),
     "SYSTEM_TEXT": _system_text,
     "HOST_FOLDER": lambda t: os.environ["USERPROFILE"],

@@ -89,7 +89,9 @@ BODIES: Mapping[tuple[str, str | None], tuple[type[BaseModel], ...]] = {
     ("execution", "before"): (running.Execution,),
     ("tool_call", "before"): (running.CallBefore,),
     ("tool_call", "after"): (running.CallAfter,),
+    ("access", "before"): (running.ConnectionBefore,),
     ("access", None): (running.Access,),
+    ("access", "after"): (running.ConnectionAfter,),
     ("commit", "before"): (running.Commit,),
     ("result", "after"): (running.Result, running.Refused, running.Lost),
 }

@@ -112,5 +112,7 @@ class Opened(Part):
     """`HOST:PORT`, `any` or `private`."""
     network_masked: list[str]
     """What policy keeps closed of these."""
+    network_asked: list[str] | None = None
+    """What is asked about when the code connects."""
     shell: bool
     tools: list[str]

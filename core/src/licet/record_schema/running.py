@@ -90,6 +90,36 @@ class Access(Part):
     allowed: bool
     readings: list[str] | None = None
     """Of a clock that is not frozen: the times that it showed, one after the other, in seconds since 1970."""
+    call_digest: str | None = None
+    """Of a connection that was asked about: that of the first one to this target, which was answered."""
+
+
+class ConnectionBefore(Decided):
+    """A connection that the plan keeps apart to be asked about, decided before anybody is asked."""
+
+    action: Literal["network"]
+    target: str
+    """`HOST:PORT`."""
+    sequence: int
+    """Counts the connections of a run."""
+    call_digest: str
+    """Over the plan's digest, the sequence and the target, under the host's key."""
+    verdict: Verdict
+    objections: list[Verdict] | None = None
+    """What by now denies the run."""
+
+
+class ConnectionAfter(Part):
+    """What came of a connection that was allowed."""
+
+    action: Literal["network"]
+    target: str
+    """`HOST:PORT`."""
+    addresses: list[str]
+    """All that the name resolved to, once; the connection goes to one of these. Empty if one of them was not
+    to be reached, or there was no answer."""
+    outcome: str
+    """`connected`, the class of the error that the code got, or `unknown` if the run ended first."""
 
 
 class FileChange(Part):

@@ -13,7 +13,8 @@ import contextlib
 import threading
 from typing import Any
 
-from licet.supervise.calling import Asking, OnCall
+from licet.supervise.asking import Asking, Connect
+from licet.supervise.calling import OnCall
 from licet.supervise.calls import OnOutput, run_blocking
 from licet.supervise.courier import Courier
 from licet.supervise.holding import Supplier
@@ -22,16 +23,21 @@ from licet.supervise.stop import Stop
 
 
 async def run(
-    spec: Spec, on_output: OnOutput, launcher: Supplier | None = None, on_call: OnCall | None = None
+    spec: Spec,
+    on_output: OnOutput,
+    launcher: Supplier | None = None,
+    on_call: OnCall | None = None,
+    connect: Connect | None = None,
 ) -> ProcessOutcome:
     """Run `spec`; see `run_blocking`. `on_output` is called in the thread of the run.
 
-    `on_call` answers the calls of tools, on this loop; what of it is under way at the end is cancelled.
+    `on_call` answers the calls of tools, `connect` makes the connections of code in a jail with a `network`,
+    both on this loop; what of it is under way at the end is cancelled.
     """
-    if on_call is None or not spec.tools:
+    if connect is None and (on_call is None or not spec.tools):
         return await _run(spec, on_output, launcher, None)
     with Courier() as courier:
-        return await _run(spec, on_output, launcher, Asking(on_call, courier))
+        return await _run(spec, on_output, launcher, Asking(courier, connect, on_call))
 
 
 async def _run(

@@ -43,14 +43,6 @@ class Answered:
 OnCall = Callable[[Called], Coroutine[Any, Any, Answered]]
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """Who answers the calls of a run, and how they get there."""
-
-    on_call: OnCall
-    courier: Courier
-
-
 class Calls:
     """The calls of one run, whose guest is at `channel`; all of it happens in the run's thread.
 
@@ -60,13 +52,15 @@ class Calls:
     def __init__(
         self,
         tools: Collection[str],
-        asking: Asking,
+        on_call: OnCall,
+        courier: Courier,
         wires: Wires,
         channel: int,
         end: Callable[[BaseException | None], object],
     ) -> None:
         self._tools = frozenset(tools)
-        self._asking = asking
+        self._on_call = on_call
+        self._courier = courier
         self._wires = wires
         self._channel = channel
         self._end = end
@@ -78,8 +72,8 @@ class Calls:
         if called.name not in self._tools:
             self._reply(called, Answered(error=("NameError", f"name {called.name!r} is not defined")))
             return
-        make = partial(self._asking.on_call, called)
-        self._asking.courier.ask(make, partial(self._answer, called))
+        make = partial(self._on_call, called)
+        self._courier.ask(make, partial(self._answer, called))
 
     def _answer(self, called: Called, answer: Answer[Answered]) -> None:
         if answer.value is None or answer.value.last:

@@ -14,7 +14,7 @@ from licet.supervise.spec import ProcessOutcome, Spec
 from licet.supervise.stop import Stop
 
 if TYPE_CHECKING:
-    from licet.supervise.calling import Asking
+    from licet.supervise.asking import Asking
     from licet.supervise.holding import Supplier
 
 Stream = Literal["stdout", "stderr"]
@@ -35,9 +35,9 @@ def run_blocking(
 
     `on_output` gets every piece of output as it comes, in this thread; its first False ends the run with
     `output_limit`, and so does an exception, which is raised again at the end. `stop` ends the run from
-    another thread. A `launcher` makes the start cheaper from the third run on, where it can. `asking` answers
-    the calls of tools; what it raises ends the run, and is raised again at the end. What the code does never
-    raises.
+    another thread. A `launcher` makes the start cheaper from the third run on, where it can. `asking` is who
+    answers what the code asks for; what that raises ends the run, and is raised again at the end. What the
+    code does never raises.
 
     Raises:
         ValueError: an input can't cross to the code.

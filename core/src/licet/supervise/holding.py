@@ -20,13 +20,14 @@ class Holder(Protocol):
     """Holds one run. `pid` is the parent of its main process, `control` the socket; `fresh` if it is new.
 
     `look_each` is after how many seconds it has to be asked again what the run has used up; None if nothing
-    is counted while it goes on.
+    is counted while it goes on. `listener` is where the kernel asks about its calls, if it does.
     """
 
     pid: int
     control: int
     fresh: bool
     look_each: float | None
+    listener: int | None
 
     def message(self, spec: Spec) -> bytes:
         """What it has to be sent before the run begins."""

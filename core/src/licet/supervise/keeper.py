@@ -42,6 +42,7 @@ class Keeper:
     """
 
     look_each: float | None = None
+    listener: int | None = None
 
     def __init__(
         self, interpreter: str, environment: Mapping[str, str], ends: Ends, idle: float | None = None

@@ -18,7 +18,7 @@ from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from licet.supervise import bootstrap, readback, tree
-from licet.supervise.calling import Calls
+from licet.supervise.answering import channel_of, open_gate
 from licet.supervise.calls import GRACE, OnOutput, Stream
 from licet.supervise.channel import Channel
 from licet.supervise.descriptors import Descriptors
@@ -30,7 +30,7 @@ from licet.supervise.verdict import verdict
 from licet.supervise.wires import Wires, read
 
 if TYPE_CHECKING:
-    from licet.supervise.calling import Asking
+    from licet.supervise.asking import Asking
     from licet.supervise.jail.spec import Written
 
 
@@ -48,9 +48,9 @@ def run_blocking(
     """
     began = time.monotonic()
     try:
-        return _run_once(spec, on_output, stop, launcher, asking, began)
+        return _run_once(spec, on_output, stop, launcher, began, asking)
     except _NotTaken:
-        return _run_once(spec, on_output, stop, None, asking, began)
+        return _run_once(spec, on_output, stop, None, began, asking)
 
 
 def _run_once(
@@ -58,8 +58,8 @@ def _run_once(
     on_output: OnOutput,
     stop: Stop | None,
     launcher: Supplier | None,
-    asking: Asking | None,
     began: float,
+    asking: Asking | None,
 ) -> ProcessOutcome:
     with Descriptors() as fds:
         run = _Run(spec, on_output, stop, launcher, fds, began)
@@ -150,25 +150,15 @@ class _Run:
         self.wires.drain_to(out, lambda: self._on_output("stdout", out))
         self.wires.drain_to(err, lambda: self._on_output("stderr", err))
         self.wires.drain_to(self.to_guest, lambda: self._on_channel(self.to_guest))
-        self._answer_calls()
+        self.channel = channel_of(self.spec, self.asking, self.wires, self.to_guest, self._stop_asking)
+        if self.asking is not None:
+            self.wires.listen(self.asking.courier.fileno(), self.asking.courier.deliver)
         self.wires.listen(keeper.control, lambda: self._on_control(keeper))
         self.wires.send(keeper.control, keeper.message(self.spec))
         if self.spec.stdin:
             self.wires.feed(stdin, self.spec.stdin)
         if self.stop is not None:
             self.wires.listen(self.stop.fileno(), self._on_stop)
-
-    def _answer_calls(self) -> None:
-        """Have the calls of the code answered, if it has tools."""
-        if self.asking is None or not self.spec.tools:
-            return
-        calls = Calls(self.spec.tools, self.asking, self.wires, self.to_guest, self._end_at_call)
-        self.channel = Channel(bootstrap.CALL_LIMIT, calls.take)
-        self.wires.listen(self.asking.courier.fileno(), self.asking.courier.deliver)
-
-    def _end_at_call(self, problem: BaseException | None) -> None:
-        self.raised = self.raised or problem
-        self.end(Reason.stopped)
 
     def _ask_launcher(self, launcher: Supplier, ends: Ends) -> Holder | None:
         try:
@@ -329,7 +319,14 @@ class _Run:
             self.failure = str(problem)
             self.end(Reason.launch_failed)
         else:
+            listener = self.keeper.listener
+            open_gate(self.spec, self.asking, self.wires, self.fds, listener, self._stop_asking)
             self.wires.send(self.to_guest, self.orders)
+
+    def _stop_asking(self, problem: BaseException | None) -> None:
+        """End the run at what it asked for."""
+        self.raised = self.raised or problem
+        self.end(Reason.stopped)
 
     def _lose_keeper(self) -> None:
         """The keeper ended without a word."""

@@ -90,6 +90,7 @@ def opened() -> st.SearchStrategy[Opened]:
         sealed=roots,
         network=reach,
         network_masked=reach,
+        network_asked=reach,
         shell=st.booleans(),
         tools=tools,
     )

@@ -70,7 +70,8 @@ def as_document(stored: StoredApproval) -> dict[str, Any]:
         "state": stored.state,
         "run_id": request.run_id,
         "kind": request.kind,
-        "tool": _tool(stored),
+        "tool": _said(stored, "call", "tool"),
+        "target": _said(stored, "connection", "target"),
         "requester": request.requester.model_dump(exclude_none=True),
         "asked_at": units.show_moment(request.asked.wall),
         "expires_at": units.show_moment(request.asked.wall + request.expires),
@@ -128,7 +129,7 @@ def table(found: Sequence[StoredApproval]) -> list[tuple[str, ...]]:
             (
                 name,
                 stored.state,
-                f"tool {_tool(stored)}" if request.kind == "call" else "run",
+                _about(stored),
                 request.requester.id,
                 units.show_age(time.time() - request.asked.wall),
                 units.show_duration(rest) if rest > 0 else "-",
@@ -138,6 +139,13 @@ def table(found: Sequence[StoredApproval]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _tool(stored: StoredApproval) -> str | None:
-    call = stored.request.document.get("call")
-    return str(call["tool"]) if call else None
+def _about(stored: StoredApproval) -> str:
+    if tool := _said(stored, "call", "tool"):
+        return f"tool {tool}"
+    target = _said(stored, "connection", "target")
+    return f"network {target}" if target else "run"
+
+
+def _said(stored: StoredApproval, about: str, name: str) -> str | None:
+    found = stored.request.document.get(about)
+    return str(found[name]) if found else None

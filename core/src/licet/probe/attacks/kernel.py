@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from licet.contract import Control
 from licet.probe.attack import Attack, Proof
 from licet.probe.attacks.shared import NO_CTYPES, NO_SUCH_SYSCALL, ON_LINUX, UNREADABLE, no_os
@@ -62,6 +64,46 @@ ISOLATION = (
         inexpressible=NO_CTYPES,
         needs=ON_LINUX | {Condition.tracing},
     ),
+    Attack(
+        Control.process_isolation,
+        "memory",
+        "read the memory of another process",
+        act="""\
+for line in open('/proc/{SIBLING}/maps').read().splitlines():
+    if line.endswith('[stack]'):
+        first, last = (int(part, 16) for part in line.split()[0].split('-'))
+memory = open('/proc/{SIBLING}/mem', 'rb', 0)
+memory.seek(first)
+print(memory.read(last - first).decode('utf-8', 'replace'), flush=True)
+""",
+        held_by=UNREADABLE,
+        proofs=(Proof.text,),
+        needs=ON_LINUX | {Condition.tracing},
+    ),
+    Attack(
+        Control.process_isolation,
+        "memory_of_parent",
+        "change the memory of the process above",
+        act="""\
+import os
+parent = os.getppid()
+if parent == 0:
+    raise ProcessLookupError('no parent in sight')
+open(f'/proc/{parent}/mem', 'r+b', 0).close()
+""",
+        held_by=(*UNREADABLE, "ProcessLookupError: no parent in sight"),
+        inexpressible=no_os("getppid"),
+        needs=ON_LINUX | {Condition.tracing},
+    ),
+    Attack(
+        Control.process_isolation,
+        "descriptors",
+        "take an open file of another process",
+        act=_CALL + "import os\nother = os.pidfd_open({SIBLING})\ncall(library.syscall(438, other, 0, 0))",
+        held_by=(*_NOT_FOUND, "OSError ENOSYS"),
+        inexpressible=NO_CTYPES,
+        needs=ON_LINUX | {Condition.tracing},
+    ),
 )
 
 PRIVILEGES = (
@@ -89,7 +131,7 @@ PRIVILEGES = (
 )
 
 
-def _syscall(variant: str, goal: str, act: str, condition: Condition, *, quick: bool = False) -> Attack:
+def _syscall(variant: str, goal: str, act: str, *conditions: Condition, quick: bool = False) -> Attack:
     return Attack(
         Control.syscall_filter,
         variant,
@@ -97,9 +139,14 @@ def _syscall(variant: str, goal: str, act: str, condition: Condition, *, quick: 
         act=_CALL + act,
         held_by=NO_SUCH_SYSCALL,
         inexpressible=NO_CTYPES,
-        needs=ON_LINUX | {condition},
+        needs=ON_LINUX | {*conditions},
         quick=quick,
     )
+
+
+def _socket(variant: str, goal: str, kind: str, *conditions: Condition) -> Attack:
+    """Make a socket of a family, type and protocol that no program of a sandbox has a use for."""
+    return _syscall(variant, goal, f"call(library.socket({kind}))", *conditions)
 
 
 SYSTEM_CALLS = (
@@ -136,6 +183,48 @@ os.waitpid(call(child), 0)
         "import os\nnumber = 248 if os.uname().machine == 'x86_64' else 217\n"
         "call(library.syscall(number, b'user', b'licet probe', b'x', 1, -2))",
         Condition.keyring,
+    ),
+    _syscall("trace", "trace processes", "call(library.ptrace(0, 0, None, None))"),
+    _syscall(
+        "mount",
+        "make a file system of its own to mount",
+        "call(library.syscall(430, b'tmpfs', 1))",
+        Condition.administrator,
+    ),
+    replace(
+        _syscall(
+            "shared_memory",
+            "read memory that processes of the host share",
+            "library.shmat.restype = ctypes.c_void_p\nplace = library.shmat({SHARED_MEMORY}, None, 0x1000)\n"
+            "if place in (None, ctypes.c_void_p(-1).value):\n    call(-1)\n"
+            "print(ctypes.string_at(place).decode(), flush=True)",
+        ),
+        held_by=(*NO_SUCH_SYSCALL, "OSError EINVAL"),
+        proofs=(Proof.text,),
+    ),
+    replace(
+        _syscall(
+            "message_queue",
+            "take a message that was sent to a process of the host",
+            "room = ctypes.create_string_buffer(1000)\n"
+            "call(library.msgrcv({MESSAGE_QUEUE}, room, ctypes.c_size_t(900), ctypes.c_long(0), 0x800))\n"
+            "print(room.raw[8:].rstrip(b'\\0').decode(), flush=True)",
+        ),
+        held_by=(*NO_SUCH_SYSCALL, "OSError EINVAL"),
+        proofs=(Proof.text,),
+    ),
+    _socket("netlink", "talk to the kernel about networks and devices", "16, 3, 0"),
+    _socket("packets", "see what crosses the network", "17, 3, 768", Condition.administrator),
+    _socket("hypervisor", "open a way to the hypervisor", "40, 1, 0", Condition.vsock),
+    replace(
+        _syscall(
+            "terminal",
+            "put words into a terminal as if they were typed",
+            "import os\n_, terminal = os.openpty()\n"
+            "call(library.ioctl(terminal, 0x5412, ctypes.c_char_p(b'x')))",
+            Condition.administrator,
+        ),
+        held_by=(*NO_SUCH_SYSCALL, "FileNotFoundError ENOENT"),
     ),
 )
 

@@ -7,7 +7,7 @@ from functools import partial
 from licet.contract import Control
 from licet.plan import Opened
 from licet.probe.attack import Attack, Proof, Scenario
-from licet.probe.attacks.shared import UNREADABLE
+from licet.probe.attacks.shared import ON_LINUX, UNREADABLE, no_os
 
 _left = partial(
     Attack,
@@ -15,6 +15,24 @@ _left = partial(
     proofs=(Proof.text,),
     scenario=Scenario.after_prior,
 )
+
+_SEARCH = """\
+import os
+pread = os.pread
+import re
+mark, traces = re.compile(rb'plante[d]-([0-9]+)!'), 0
+memory = os.open('/proc/self/mem', os.O_RDONLY)
+for line in open('/proc/self/maps').read().splitlines():
+    span, rights = line.split()[:2]
+    if rights.startswith('rw'):
+        first, last = (int(part, 16) for part in span.split('-'))
+        for place in range(first, last, 1048576):
+            found = mark.findall(pread(memory, min(1048576, last - place), place))
+            traces += found.count(b'%d' % ({FACTOR} + {OTHER_FACTOR}))
+if traces == 0:
+    raise LookupError('no trace')
+"""
+"""Look through all that the process may write to for a text that neither program contains."""
 
 ATTACKS = (
     _left(
@@ -47,6 +65,16 @@ ATTACKS = (
         held_by=UNREADABLE,
         quick=True,
         partial_may_leak=True,
+    ),
+    _left(
+        "memory",
+        "find in its own memory what the run before has had there",
+        prior="remembered = ['planted' + '-' + str({FACTOR} + {OTHER_FACTOR}) + '!' for _ in range(1000)]",
+        act=_SEARCH,
+        held_by=("LookupError: no trace", *UNREADABLE),
+        inexpressible=no_os("pread"),
+        proofs=(Proof.done,),
+        needs=ON_LINUX,
     ),
     Attack(
         Control.working_directory,

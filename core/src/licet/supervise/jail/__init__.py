@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 from licet.lazy import attribute_importer
 
 if TYPE_CHECKING:
-    from licet.supervise.jail.interpreter import Needs, needs
+    from licet.supervise.jail.interpreter import Needs, needs, trusted
     from licet.supervise.jail.launcher import JailLauncher
     from licet.supervise.jail.spec import Jail, Written
     from licet.supervise.jail.standing import Ground, ground
 
-__all__ = ["Ground", "Jail", "JailLauncher", "Needs", "Written", "ground", "needs"]
+__all__ = ["Ground", "Jail", "JailLauncher", "Needs", "Written", "ground", "needs", "trusted"]
 
 _HOMES = {
     "Ground": "standing",
@@ -32,6 +32,7 @@ _HOMES = {
     "Written": "spec",
     "ground": "standing",
     "needs": "interpreter",
+    "trusted": "interpreter",
 }
 
 __getattr__ = attribute_importer(__name__, _HOMES)

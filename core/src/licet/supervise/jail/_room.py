@@ -320,7 +320,7 @@ def _filter(launcher: dict[str, Any], words: tuple[int, bytes], system: dict[str
     count, lines = words
     block = system["block"](lines)
     program = count.to_bytes(2, "little") + bytes(6) + system["address"](block).to_bytes(8, "little")
-    flags = 8 if launcher["network"] else 0  # a listener for what the host answers
+    flags = launcher["listening"]  # a listener for what the host answers
     found: int = system["call"]("filter its system calls", "syscall", launcher["seccomp"], 1, flags, program)
     return found if flags else None
 

@@ -21,7 +21,7 @@ DEVICES = (b"null", b"zero", b"full", b"random", b"urandom")
 LINKS = {b"fd": b"/proc/self/fd", b"stdin": b"fd/0", b"stdout": b"fd/1", b"stderr": b"fd/2"}
 STORAGE, LOWER = b"/dev/.storage", b"/dev/.lower"
 SEALED = 0x1021 | 2 | 4 | 8  # mounted again, as it is seen here, read-only
-NOTHING = b"/dev/.nothing"
+NOTHING, TEXTS = b"/dev/.nothing", b"/dev/.texts"
 STAGE = b"/proc"
 
 
@@ -47,10 +47,11 @@ def build(settings: dict[str, Any], system: dict[str, Any], users: int | None) -
     steps: list[tuple[bytes, int | None, tuple[str, bytes] | None]]
     steps = [(target, fd, None) for fd, target in shown if target != b"/"]
     steps += [(target, None, action) for target, action in settings["made"]]
+    covers = []
     for target, mount, action in sorted(steps, key=lambda step: step[0].count(b"/")):
-        _make(system, target, mount, action)
-    hidden = [target for target, action in settings["made"] if action[0] == "hide" and _exists(target)]
-    for path in (*hidden, b"/dev", *(() if base else (b"/",))):
+        if _make(system, target, mount, action):
+            covers.append(target)
+    for path in (*covers, b"/dev", *(() if base else (b"/",))):
         system["call"]("close its root", "mount", b"none", path, b"", SEALED, b"")
 
 
@@ -93,29 +94,46 @@ def _devices(system: dict[str, Any], devices: list[tuple[int, bytes]], lowers: l
     _file(NOTHING, b"", 0)
 
 
-def _make(system: dict[str, Any], target: bytes, mount: int | None, action: tuple[str, bytes] | None) -> None:
+def _make(system: dict[str, Any], target: bytes, mount: int | None, action: tuple[str, bytes] | None) -> bool:
+    """Show or make what is to be at `target`; True if it covers what is shown there."""
     kind, content = action or ("show", b"")
     if mount is not None:
         _place(target, mount)
         system["attach"](mount, target)
     elif kind == "link":
         _folder(_above(target))
-        if not _exists(target):
+        try:  # noqa: SIM105 - contextlib is not there
             posix.symlink(content, target)
+        except OSError:
+            pass  # it is shown already, though where it leads may come later; or what needs it will tell
     elif kind == "text":
-        _file(target, content)
+        return _text(system, target, content)
     elif kind == "folder":
         _folder(target)
     elif kind == "hide":
-        _hide(system, target)
+        return _hide(system, target)
+    return False
 
 
-def _hide(system: dict[str, Any], target: bytes) -> None:
+def _hide(system: dict[str, Any], target: bytes) -> bool:
     """Cover what stands there with nothing that can be opened."""
     if _is_folder(target):
         system["mount"](b"tmpfs", target, NO_SUID | NO_DEVICES | NO_PROGRAMS, b"size=1m,mode=111")
     elif _exists(target):
         system["bind"](NOTHING, target)
+    else:
+        return False
+    return True
+
+
+def _text(system: dict[str, Any], target: bytes, content: bytes) -> bool:
+    """Make a small file, or cover the one that stands there with it."""
+    if not content or not _exists(target):
+        _file(target, content)
+        return False
+    _file(TEXTS + target, content)
+    system["bind"](TEXTS + target, target)
+    return True
 
 
 def _is_folder(path: bytes | int) -> bool:

@@ -18,6 +18,8 @@ from pathlib import Path
 _PACKAGES = ("site-packages", "dist-packages")
 _DATA = ("/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo")
 """Where libraries are looked up, and what the library knows of time zones."""
+_AUTHORITIES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+"""Where systems keep the certificates of authorities, as one file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,21 @@ def needs(packages: tuple[str, ...] = ()) -> Needs:
         tuple(sorted({os.path.realpath(path) for path in hidden if Path(path).is_dir()})),
         links,
     )
+
+
+@cache
+def trusted() -> tuple[tuple[str, str], ...]:
+    """The authorities that this interpreter trusts: a file of certificates, and each place to look for it."""
+    try:
+        from _ssl import get_default_verify_paths
+    except ImportError:
+        return ()
+    expected = get_default_verify_paths()[1]
+    for path in (expected, *_AUTHORITIES):
+        if Path(path).is_file():
+            real = os.path.realpath(path)
+            return tuple((real, place) for place in dict.fromkeys((expected, path, real)))
+    return ()
 
 
 def _inside(path: str, others: list[str]) -> bool:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from licet.supervise.jail.spec import Jail
+from licet.supervise.notify.names import files
 
 PRIVATE = ("/tmp", "/dev/shm")
 """Folders that every run has for itself."""
@@ -64,10 +65,11 @@ def layout(jail: Jail) -> Layout:
         for path in (*shown, *hidden, *jail.frozen)
         if path not in places and any(_within(path, place) for place in places) and Path(path).exists()
     }
-    kept |= {path for path in (*shown, *dict(jail.texts)) if path not in places and _covered(path, places)}
+    texts = _texts(jail)
+    kept |= {path for path in (*shown, *texts) if path not in places and _covered(path, places)}
     made = [("link", path, goal) for path, goal in jail.needs.links]
     made += [("hide", path, "") for path in hidden]
-    made += [("text", path, content) for path, content in jail.texts]
+    made += [("text", path, content) for path, content in texts.items()]
     made += [("folder", jail.workdir, "")]
     made += [("text" if place.kind in _FILES else "folder", place.path, "") for place in places.values()]
     covers = [*places.values(), *(Cover("keep", path) for path in kept)]
@@ -81,6 +83,17 @@ def layout(jail: Jail) -> Layout:
 
 
 _FILES = ("file", "new_file")
+
+
+def _texts(jail: Jail) -> dict[str, str]:
+    """The small files that are made, by path: where the host's own is shown, in its place."""
+    texts = dict(jail.texts)
+    for path, content in files(jail.names).items() if jail.network else ():
+        if not _readable(jail, path):
+            texts[path] = content
+        elif Path(path).exists():
+            texts[os.path.realpath(path)] = content
+    return texts
 
 
 def _places(jail: Jail) -> Iterator[Cover]:

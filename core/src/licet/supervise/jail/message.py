@@ -15,6 +15,7 @@ from licet.supervise import bootstrap
 from licet.supervise.jail.layout import Cover, Layout
 from licet.supervise.jail.spec import Jail
 from licet.supervise.jail.standing import Ground
+from licet.supervise.notify.standing import listening
 from licet.supervise.walls import landlock
 from licet.supervise.walls.calls import number
 
@@ -58,7 +59,7 @@ def launcher_message(jail: Jail, how: Layout, ground: Ground, interpreter: str, 
         "lowers": [os.fsencode(cover.path) for cover in how.covers if cover.kind == "overlay"],
         "storage": _storage(jail.storage),
         "workdir": os.fsencode(jail.workdir),
-        "network": jail.network,
+        "listening": listening() if jail.network else 0,
         "filter": filters,
         "ruleset": landlock.ruleset(version) if version else None,
         "scopes": struct.pack("<QQQ", 0, 3, 3) if version >= landlock.SCOPES_SINCE else None,

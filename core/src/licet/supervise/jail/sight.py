@@ -35,7 +35,8 @@ def look(pid: int, how: Layout, environment: Mapping[str, str], *, users: bool) 
     except (OSError, IndexError):  # it is gone, or this system does not show it
         return {}
     here = os.stat("/")  # noqa: PTH116
-    if (rooted.st_dev, rooted.st_ino) == (here.st_dev, here.st_ino):
+    shown_whole = any(target == "/" for _, target in how.shown)
+    if (rooted.st_dev, rooted.st_ino) == (here.st_dev, here.st_ino) and not shown_whole:
         raise NotTaken("the system shows it in the root of the host")
     wanted = b"\0".join(os.fsencode(f"{name}={value}") for name, value in environment.items())
     if variables[:_MOST_SHOWN] != wanted[:_MOST_SHOWN].rstrip(b"\0"):

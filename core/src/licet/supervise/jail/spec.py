@@ -25,7 +25,8 @@ class Jail:
     and `write` are opened, what is `hidden` (from any use) or `frozen` (from being written) inside them is
     not. `files` are pairs of a file of the host and the path at which it is seen. `storage` is how many bytes
     can be written in all, None for half of the memory. `programs` lets the code start what it can read,
-    `network` lets it ask for connections. `texts` are small files that are made for it, by path.
+    `network` lets it ask for connections, by any name; it knows those in `names` beforehand. `texts` are
+    small files that are made for it, by path.
     """
 
     needs: Needs
@@ -38,6 +39,7 @@ class Jail:
     storage: int | None = None
     programs: bool = False
     network: bool = False
+    names: tuple[str, ...] = ()
     texts: tuple[tuple[str, str], ...] = ()
 
     def standing(self) -> tuple[Identity, ...]:

@@ -8,7 +8,8 @@ Rules this module keeps:
   no namespace, traces nobody, loads nothing into the kernel, gets no key, and opens no interface to the
   kernel that the filter would not see into;
 - it has sockets only in pairs, and of kinds that can't be connected anew: a pair of datagram sockets could
-  still be sent to others. With a `network`, it makes TCP sockets, and whoever made the filter connects them;
+  still be sent to others. With a `network`, it makes TCP sockets, and whoever made the filter connects them:
+  nothing that it sends connects a socket by itself;
 - it starts programs only with `programs`;
 - attributes of files can be read and not be set: layers of files keep their own marks in them.
 """
@@ -91,8 +92,8 @@ _MORE_FILES = (
     *("getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr"),
 )
 _OPEN_SOCKETS = (
-    *("sendmsg", "recvmsg", "sendto", "recvfrom", "sendmmsg", "recvmmsg", "shutdown", "getsockname"),
-    *("getpeername", "getsockopt", "setsockopt"),
+    *("recvmsg", "recvfrom", "recvmmsg", "shutdown", "getsockname", "getpeername"),
+    *("getsockopt", "setsockopt"),
 )
 _INTERPRETING = (
     *(name for name in _COMPUTING if name != "execve"),
@@ -104,6 +105,7 @@ _INTERPRETING = (
     *_OPEN_SOCKETS,
 )
 _STREAM, _IN_ORDER, _KIND = 1, 5, 0xF
+_FAST_OPEN = 0x20000000
 _FORMAT, _PLAIN, _PIPE = 0xF000, 0x8000, 0x1000
 _MORE_OPERATIONS: Mapping[str, Tests] = {
     # as above; what it dies with, dumps, slack of timers, huge pages, reaping: of itself alone
@@ -114,6 +116,10 @@ _MORE_OPERATIONS: Mapping[str, Tests] = {
     "ioctl": (OneOf(1, (0x5401, 0x541B, 0x5421, 0x5450, 0x5451, 0x5413, 0x540F)),),
     "prlimit64": (Zero(0),),
     "socketpair": (OneOf(0, (1,)), OneOf(1, (_STREAM, _IN_ORDER), _KIND)),
+    # what does not connect by the way
+    "sendto": (OneOf(3, (0,), _FAST_OPEN),),
+    "sendmsg": (OneOf(2, (0,), _FAST_OPEN),),
+    "sendmmsg": (OneOf(3, (0,), _FAST_OPEN),),
     # plain files and named pipes: neither devices nor sockets
     "mknod": (OneOf(1, (0, _PLAIN, _PIPE), _FORMAT),),
     "mknodat": (OneOf(2, (0, _PLAIN, _PIPE), _FORMAT),),

@@ -157,7 +157,7 @@ def _note(run: RecordedRun, kind: str, phase: str | None, time: str, body: Mappi
         run.decision = body
     elif kind == "selection":
         run.selection = body
-    elif kind == "access":
+    elif kind == "access" and phase is None:
         action, target = bodies.text(body, "action") or "", bodies.text(body, "target") or ""
         run.accesses.append(RecordedAccess(action, target, body.get("allowed") is True))
     elif kind == "tool_call" and phase == "before":
