@@ -100,7 +100,7 @@ def run(launcher: JailLauncher, folder: Path, connect: Connect | None, code: str
     spec = supervise.Spec(
         supervise.Snippet(code), str(folder), interpreter=needs().program, jail=shown, **fields
     )
-    ended = asyncio.run(supervise.run(spec, hear, launcher, connect))
+    ended = asyncio.run(supervise.run(spec, hear, launcher, connect=connect))
     ended.drop()
     return Ran(ended, heard.decode())
 
