@@ -92,7 +92,7 @@ def test_reserved_keys_are_known_and_refused(key: str) -> None:
 
 
 def test_reserved_are_exactly_the_keys_of_the_design_that_do_nothing_yet() -> None:
-    assert {*RESERVED} == {"python", "secrets", "session"}
+    assert {*RESERVED} == {"secrets", "session"}
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from licet.contract import Control, Enforcement, Evidence, Level, SandboxEnforce
 from licet.request import CodeNeeds, Intent
 from licet.rules import Rules
 from licet.select import Offer, select
-from reference_evaluator import Document, Entry, Reference, Want, judge, points
+from reference_evaluator import Document, Entry, Reference, Want, judge, points, world
 from reference_rules import Rule, Settings
 from strictness import at_least_as_strict
 
@@ -64,6 +64,20 @@ def test_fast_and_slow_agree(reference: Reference, ask: Ask) -> None:
         assert points_of(decision.opened, action) == judged.opened[action], action
     assert len(set(decision.demands)) == len(decision.demands)
     assert {plain(demand) for demand in decision.demands} == judged.demands
+
+
+@theorem
+@given(REFERENCES, ASKS)
+def test_whatever_host_asks_and_is_not_open_can_be_asked_about_later(reference: Reference, ask: Ask) -> None:
+    """Unless the request lists its intents."""
+    slow = reference.given(ask.situation)
+    opened = decided_with(stack_of(reference), ask).decision.opened
+    closed = world("network") - points_of(opened, "network")
+    asking = {point for point in closed if slow.answer("network", frozenset({point})) == "ask"}
+    if ask.declared is None:
+        assert all(map(opened.asks, asking))
+    else:
+        assert opened.network_asked == ()
 
 
 @settings(max_examples=80, deadline=None)
@@ -153,7 +167,7 @@ def test_what_is_opened_was_allowed(reference: Reference, ask: Ask) -> None:
     """Every opened point is allowed, or asked about inside an intent that asks; and none is licet's own."""
     decided = decided_with(stack_of(reference), ask)
     rules, decision = Rules.of(decided.stack, "/t"), decided.decision
-    asking = [v.intent for v in decision.verdicts if v.effect == "ask"]
+    asking = [v.intent for v in decision.verdicts if v.effect == "ask" and v.intent.when == "start"]
     for action in ("read", "write", "network"):
         for point in points_of(decision.opened, action):
             answer = rules.vote(Intent(action, point)).effect

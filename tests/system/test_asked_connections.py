@@ -22,6 +22,7 @@ from licet.contract import Control, Enforcement, Level, SandboxEnforcementContra
 from licet.plan import ExecutionPlan
 from licet.record import MemoryLog
 from licet.request import Intent
+from licet.supervise.notify.standing import shortfall
 
 POLICY = """\
 licet: 1
@@ -321,3 +322,24 @@ def test_no_descriptor_is_left(policy: Callable[[str], str], port: int) -> None:
     before = count()
     once()
     assert count() <= before
+
+
+@pytest.mark.skipif(shortfall() is not None, reason=str(shortfall()))
+def test_real_code_in_a_jail_waits_in_its_call_of_connect(policy: Callable[[str], str], port: int) -> None:
+    desk = Desk("127.0.0.1")
+    text = POLICY.format(port=port).replace("[reaching]", "[restricted_linux]")
+    code = f"""
+import socket
+told = []
+for last in (1, 2, 1):
+    try:
+        with socket.create_connection((f"127.0.0.{{last}}", {port})) as reached:
+            told.append("connected")
+    except OSError as problem:
+        told.append(type(problem).__name__)
+told
+"""
+    with Runtime(policy(text), approvals=[desk.ask]) as runtime:
+        result = runtime.run_sync(code)
+    assert result.value == ["connected", "PermissionError", "connected"]
+    assert desk.targets == [f"127.0.0.1:{port}", f"127.0.0.2:{port}"]

@@ -55,7 +55,15 @@ class House:
 
     def connections(self) -> list[tuple[str, bool]]:
         bodies = [record.entry.body for record in self.log.records() if record.entry.kind == "access"]
-        return [(body["target"], body["allowed"]) for body in bodies if body["action"] == "network"]
+        return [
+            (body["target"], body["allowed"])
+            for body in bodies
+            if "allowed" in body and body["action"] == "network"
+        ]
+
+    def outcomes(self) -> list[tuple[str, str]]:
+        bodies = [record.entry.body for record in self.log.records() if record.entry.kind == "access"]
+        return [(body["target"], body["outcome"]) for body in bodies if "outcome" in body]
 
 
 @pytest.fixture
@@ -98,12 +106,14 @@ def test_an_opened_address_is_reached_and_others_are_not(house: Any, port: int) 
         (f"127.0.0.2:{port}", False),
         (f"x.example:{port}", False),
     ]
+    assert at.outcomes() == [(f"127.0.0.1:{port}", "connected")] * 2
 
 
 def test_a_name_that_leads_inside_is_not_opened_by_its_name(house: Any, port: int) -> None:
     at = house(f"allow: [network localhost:{port}]\nscreen: {{mode: report}}\n")
     assert at.run(f"{TALK}\ntalk('localhost', {port})").value == "PermissionError"
     assert at.connections() == [(f"localhost:{port}", True)]  # it was opened, and led where nothing is
+    assert at.outcomes() == [(f"localhost:{port}", "PermissionError")]
 
 
 def test_certificates_can_be_checked(house: Any) -> None:

@@ -70,7 +70,9 @@ PROGRAMS = {
     "a wide result": "len(wide(500))",
     "a result that is too wide": "wide(300000)",
     "a tool's name that the code takes": "def find(x):\n    return 'mine'\nfind('a')",
-    "data of every kind": "find([None, -2**70, 1.5, 'ü\\0', b'\\xff', (1, [2]), {1: {'a'}}, {'$type': 1}])",
+    "data of every kind": (
+        "find([None, True, -2**70, 1.5, 'ü\\0', b'\\xff', (1, [2]), {1: {'a'}}, {'$type': 1}])"
+    ),
 }
 
 

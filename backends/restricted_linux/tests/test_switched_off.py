@@ -114,9 +114,12 @@ def weak(tmp_path: Path) -> Iterator[Runs]:
     """Run pieces of code one after the other, in one launcher of which something is taken down."""
     with contextlib.ExitStack() as stack:
 
-        def weak(edits: Any, settings: Any, *pieces: str, hear: Any = None, **jail: Any) -> list[Any]:
-            make = weakened.reworked(tuple(edits), settings)
-            stack.enter_context(mock.patch.object(launcher, "launcher_message", make))
+        def weak(
+            edits: Any, settings: Any, *pieces: str, hear: Any = None, looking: bool = False, **jail: Any
+        ) -> list[Any]:
+            patches = [(launcher, "launcher_message", weakened.reworked(tuple(edits), settings))]
+            for patch in (*patches, *(() if looking else weakened.UNSEEN)):
+                stack.enter_context(mock.patch.object(*patch))
             own = JailLauncher()
             stack.callback(own.close)
             shown = Jail(needs=needs(), workdir=str(tmp_path), **jail)
@@ -249,3 +252,16 @@ def _line(process: Path, name: str) -> str:
 def test_what_others_rest_on_is_not_left_out_in_silence(weak: Runs, edits: Any) -> None:
     (ended,) = weak(edits, {}, "print('ran')")
     assert ended.reason is supervise.Reason.launch_failed
+
+
+@pytest.mark.parametrize(
+    "name", ["SharedNetwork", "SharedNetworkUnconfined", "SharedIPC", "HandingOn", "Ungrouped"]
+)
+def test_what_the_system_shows_to_be_missing_lets_nothing_begin(weak: Runs, name: str) -> None:
+    without = getattr(weakened, name)
+    with contextlib.ExitStack() as stack:
+        for patch in without.patches:
+            stack.enter_context(mock.patch.object(*patch))
+        (ended,) = weak(without.edits, without.settings, "print('ran')", looking=True)
+    assert ended.reason is supervise.Reason.launch_failed
+    assert ended.detail.startswith("the system ")

@@ -160,3 +160,12 @@ def test_a_run_that_shares_nothing_has_a_seed_of_its_own(run: Run) -> None:
     warm = {told(run, "hash('licet')") for _ in range(3)}
     cold = {told(run, "hash('licet')", warm=False) for _ in range(3)}
     assert (len(warm), len(cold), len(warm | cold)) == (1, 3, 4)
+
+
+def test_a_whole_root_is_shown_but_for_what_no_run_has(run: Run) -> None:
+    jail = {"read": ("/",)}
+    seen = "[os.path.exists('/etc/passwd'), os.path.exists('/proc/sys'), os.path.exists('/dev/mem')]"
+    assert told(run, seen, jail) == [True, False, False]
+    assert told(run, "open('/etc/passwd', 'a')", jail) in {"OSError", "PermissionError"}
+    closed = {"read": ("/",), "hidden": ("/etc",)}
+    assert told(run, "open('/etc/passwd')", closed) in {"FileNotFoundError", "PermissionError"}

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 from unittest import mock
 
-from licet.supervise.jail import launcher, message
+from licet.supervise.jail import launcher, message, sight
 from licet.supervise.jail.room import Room
 from licet_restricted_linux.backend import RestrictedLinux
 
@@ -53,10 +53,17 @@ def _edited(name: str, code: Any, edits: tuple[Edit, ...]) -> Any:
     return compile(text, f"<weakened {name}>", "exec")
 
 
+UNSEEN = (
+    (sight, "look", lambda pid, how, environment, **named: {}),
+    (sight, "grouped", lambda pid, group: {}),
+)
+
+
 class Weakened(RestrictedLinux):
     """As it is; others take something down.
 
-    `patches` are what the host does otherwise: the object, its attribute, and what stands there instead.
+    `patches` are what the host does otherwise: the object, its attribute, and what stands there instead. It
+    does not look what the system shows of a run, since it would begin none where it sees a wall missing.
     """
 
     edits: ClassVar[tuple[Edit, ...]] = ()
@@ -65,7 +72,7 @@ class Weakened(RestrictedLinux):
 
     def __init__(self) -> None:
         reworking = (launcher, "launcher_message", reworked(self.edits, self.settings))
-        self._patches = [mock.patch.object(*patch) for patch in (reworking, *self.patches)]
+        self._patches = [mock.patch.object(*patch) for patch in (reworking, *UNSEEN, *self.patches)]
         for patch in self._patches:
             patch.start()
 

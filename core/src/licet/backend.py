@@ -90,7 +90,8 @@ class Descriptor:
     code gets from `Host.now` and `Host.random_bytes` and from nowhere else. `suspends` says that a run which
     waits for an approval can be taken out of its sandbox and go on in another, of a backend that describes
     itself the same; the limits that the backend watches go on counting there. `mounts` says that code can see
-    a file of the host at another path (`ExecutionPlan.files`).
+    a file of the host at another path (`ExecutionPlan.files`). `environments` says that code runs in the
+    interpreter, and with the packages, that a plan names (`ExecutionPlan.python`).
     """
 
     name: str
@@ -104,6 +105,7 @@ class Descriptor:
     governs: frozenset[Surrounding] = frozenset()
     suspends: bool = False
     mounts: bool = False
+    environments: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -289,6 +289,7 @@ def execution(plan: ExecutionPlan, chosen: Chosen) -> dict[str, Any]:
         "claimed": plan.contract.levels,
         "opened": _opened(plan.opened),
         "governs": sorted(chosen.descriptor.governs),
+        **({"python": plan.python.as_json()} if plan.python is not None else {}),
     }
 
 

@@ -129,6 +129,8 @@ def _surroundings(stack: PolicyStack) -> Iterator[Enforcer]:
         yield Enforcer("clock", "licet", "answers each reading with the instant of the request")
     if stack.random == "seeded":
         yield Enforcer("random", "licet", "gives the bytes that follow from host and plan")
+    if stack.python is not None:
+        yield Enforcer("python", "licet", "finds what was built or installed, and refuses a run without it")
 
 
 def _of_licet(stack: PolicyStack) -> Iterator[Enforcer]:

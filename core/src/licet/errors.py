@@ -73,6 +73,18 @@ class InvalidPolicy(UsageError):
     slug = "invalid-policy"
 
 
+class InvalidLockFile(InvalidPolicy):
+    """A list of packages can't be read, or names something that is not pinned and hashed."""
+
+    slug = "invalid-lock-file"
+
+
+class EnvironmentUnavailable(UsageError):
+    """The interpreter or the packages that policy names are not there, or not as they were built."""
+
+    slug = "environment-unavailable"
+
+
 class InvalidSettings(UsageError):
     """`config.toml`, a `LICET_*` variable or a plugin list is wrong."""
 
@@ -116,6 +128,13 @@ class LaunchFailed(BackendError):
     """A sandbox could not be started; the code did not run."""
 
     slug = "launch-failed"
+
+
+class BuildFailed(LicetError):
+    """An environment could not be built; what was there before is as it was."""
+
+    slug = "build-failed"
+    exit_code = 8
 
 
 class PlanNotSealed(BackendError):

@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 
 from licet import hosts, paths
 from licet.contract import SandboxEnforcementContract
+from licet.environments.python import Python
 from licet.errors import PlanNotSealed
 from licet.request import Action, Limits, Mount
 from licet.surroundings import Clock
@@ -57,6 +58,11 @@ class Opened:
         if action == "network":
             return self._opens_host(hosts.read_back(target))
         return self.shell if action == "shell" else action == "tool" and target in self.tools
+
+    @property
+    def connects(self) -> bool:
+        """Whether there are hosts that the code may reach, or may be approved to."""
+        return bool(self.network or self.network_asked)
 
     def asks(self, target: str) -> bool:
         """Whether a connection to `target`, as `HOST:PORT`, may be asked about when it is made."""
@@ -103,8 +109,9 @@ class ExecutionPlan:
     `policy_class` and `tenant` say which runs may share a warm worker: two plans may do so only if both
     are equal and they are `warm`; if not, nothing that was started before the run takes part in it. `limits`
     states every limit in force; a limit that is None was asked for by nobody. Under a `frozen` clock time
-    stands still, and a sleep is over at once. `async_tools` are those of the tools that code may await.
-    `resumption` is set if the run goes on where it was suspended.
+    stands still, and a sleep is over at once. `python` is the interpreter and the packages that the code is
+    to have, or None for those that the backend has by itself. `async_tools` are those of the tools that code
+    may await. `resumption` is set if the run goes on where it was suspended.
     """
 
     run_id: str
@@ -123,6 +130,7 @@ class ExecutionPlan:
     warm: bool = True
     files: tuple[Mount, ...] = ()
     clock: Clock = "real"
+    python: Python | None = None
     async_tools: frozenset[str] = frozenset()
     resumption: Resumption | None = None
     seal: str = field(default="", repr=False)

@@ -19,6 +19,7 @@ from licet import plan as plans
 from licet.applying import applied_to, canonical, facts_of
 from licet.calling import check_tools
 from licet.decide import Ballot, Decision, Rehearsal, decide, tightened, verdict_of
+from licet.environments.python import Python
 from licet.normalize import Digest, lowered, normalize
 from licet.plan import ExecutionPlan
 from licet.policy import PolicyDocument, PolicyStack
@@ -55,7 +56,7 @@ class Prepared:
     `stack` is the policy of the whole run, to its last tool call, with the rules in it that apply; `facts` is
     what their conditions read, `report` what the screen saw. `took_ns` is how long each stage took, by
     the kind of its record, where there was a clock to tell. `shared` is that of all runs that differ in
-    instant and time alone.
+    instant and time alone. `python` is what the policy's word on it comes to on this host.
     """
 
     stack: PolicyStack
@@ -69,6 +70,7 @@ class Prepared:
     report: ScreenReport
     took_ns: Mapping[str, int] = field(default_factory=dict)
     shared: Shared = field(default_factory=Shared, compare=False, repr=False)
+    python: Python | None = None
 
 
 def prepare(
@@ -80,13 +82,15 @@ def prepare(
     directory: str,
     host_environment: Mapping[str, str],
     digest: Digest,
+    python: Python | None = None,
     deciders: Deciders | None = None,
     clock: Clock | None = None,
 ) -> Prepared:
     """Decide on `asked` under `stack` at the instant `at` (aware, in UTC), and select among `offers`.
 
-    `directory`, `host_environment` and `digest` are those of `normalize`; `deciders` asks every other one;
-    `clock` (in nanoseconds) measures the stages.
+    `directory`, `host_environment` and `digest` are those of `normalize`; `python` is what the stack's
+    word on it comes to on this host; `deciders` asks every other one; `clock` (in nanoseconds) measures the
+    stages.
 
     Raises:
         InvalidRequest: the request can't be understood, or brings other tools than the policy declares.
@@ -98,7 +102,9 @@ def prepare(
         check_tools(request.tools, stack)
     seen = canonical(screen(request.code, denied_modules=stack.denied_modules), request)
     normalized = clock() if clock else 0
-    prepared = decide_on(request, seen, stack, offers, at=at, digest=digest, deciders=deciders, clock=clock)
+    prepared = decide_on(
+        request, seen, stack, offers, at=at, digest=digest, python=python, deciders=deciders, clock=clock
+    )
     return (
         replace(prepared, took_ns={"request": normalized - began, **prepared.took_ns}) if clock else prepared
     )
@@ -112,6 +118,7 @@ def decide_on(
     *,
     at: datetime,
     digest: Digest,
+    python: Python | None = None,
     deciders: Deciders | None = None,
     clock: Clock | None = None,
 ) -> Prepared:
@@ -131,7 +138,7 @@ def decide_on(
         decision = tightened(decision, deciders(request, decision))
     needs = seen.needs if seen.syntax_error is None else CodeNeeds()
     decided = clock() if clock else 0
-    selection = select(request, decision, needs, stack, offers)
+    selection = select(request, decision, needs, stack, offers, python)
     took = {"decision": decided - began, "selection": clock() - decided} if clock else {}
     return Prepared(
         stack=stack,
@@ -144,6 +151,7 @@ def decide_on(
         syntax_error=seen.syntax_error,
         report=seen,
         took_ns=took,
+        python=python,
     )
 
 
@@ -182,7 +190,9 @@ class _Rehearsed:
 
 def choose_again(prepared: Prepared, offers: Sequence[Offer]) -> Prepared:
     """The same request and decision, with the selection made from other `offers`."""
-    selection = select(prepared.request, prepared.decision, prepared.needs, prepared.stack, offers)
+    selection = select(
+        prepared.request, prepared.decision, prepared.needs, prepared.stack, offers, prepared.python
+    )
     explanation = explain(
         prepared.decision, selection, prepared.stack, prepared.syntax_error, at=prepared.facts.at
     )
@@ -192,6 +202,7 @@ def choose_again(prepared: Prepared, offers: Sequence[Offer]) -> Prepared:
 def plan_of(prepared: Prepared, chosen: Chosen, run_id: str) -> ExecutionPlan:
     """The sealed plan of a run that may go on."""
     request = prepared.request
+    assert (prepared.python is None) == (prepared.stack.python is None)
     return plans.seal(
         ExecutionPlan(
             run_id=run_id,
@@ -210,6 +221,7 @@ def plan_of(prepared: Prepared, chosen: Chosen, run_id: str) -> ExecutionPlan:
             tenant=request.subject.tenant,
             warm=prepared.stack.warm,
             clock=prepared.stack.clock,
+            python=prepared.python,
             async_tools=frozenset(name for name, tool in request.tools.items() if tool.is_async),
         )
     )

@@ -5,7 +5,7 @@ Rules this module keeps:
 - only a request that brings nothing but short code and limits, under a policy without rules, is known again:
   what `prepare` makes of it follows from what is compared here;
 - what is known counts under the very policy and the very offers that it was made under, for one directory,
-  with the links in it that the policy names as they are now, and for one passed environment;
+  with the links in it that the policy names as they are now, for one passed environment and one Python;
 - what is kept is bounded by number and size.
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 
 from licet import paths
 from licet.digests import Digest
+from licet.environments.python import Python
 from licet.errors import InvalidPolicy
 from licet.policy import PolicyStack
 from licet.policy.facts import Facts
@@ -52,6 +53,7 @@ class Repeats:
         host_environment: Mapping[str, str],
         digest: Digest,
         clock: Clock,
+        python: Python | None = None,
     ) -> Prepared:
         """What `prepare` makes of a request without other deciders.
 
@@ -62,7 +64,7 @@ class Repeats:
         under = self._under
         if under.stack is not stack or under.offers is not offers or under.digest is not digest:
             under = self._under = _Under(stack, offers, digest)
-        key = under.key(asked, directory, host_environment)
+        key = under.key(asked, directory, host_environment, python)
         known = under.kept.get(key) if key is not None else None
         if known is not None:
             return _now(known, at, {"request": clock() - began, "decision": 0, "selection": 0})
@@ -74,13 +76,14 @@ class Repeats:
             directory=directory,
             host_environment=host_environment,
             digest=digest,
+            python=python,
             clock=clock,
         )
         # the targets of intents are looked at on the host, and links may have changed meanwhile
         if (
             key is not None
             and not prepared.report.intents
-            and key == under.key(asked, directory, host_environment)
+            and key == under.key(asked, directory, host_environment, python)
         ):
             if len(under.kept) >= MOST_KEPT:
                 under.kept.clear()
@@ -101,7 +104,13 @@ class _Under:
             tuple(name for name, value in stack.environment.items() if value == "pass") if stack else ()
         )
 
-    def key(self, asked: ExecutionRequest, directory: str, environment: Mapping[str, str]) -> Any:
+    def key(
+        self,
+        asked: ExecutionRequest,
+        directory: str,
+        environment: Mapping[str, str],
+        python: Python | None,
+    ) -> Any:
         """What has to be the same for a request to be known; None if it never is."""
         code = asked.code
         if self.stack is None or not self._usable or type(code) is not str or len(code) > MOST_CODE:
@@ -114,7 +123,7 @@ class _Under:
             rules = Rules.of(self.stack, paths.spelled(directory))
         except (ValueError, InvalidPolicy):
             return None
-        return code, limits, directory, rules, tuple([environment.get(name) for name in self._passed])
+        return code, limits, directory, rules, python, tuple([environment.get(name) for name in self._passed])
 
 
 def _now(known: Prepared, at: datetime, took_ns: Mapping[str, int]) -> Prepared:
@@ -132,4 +141,5 @@ def _now(known: Prepared, at: datetime, took_ns: Mapping[str, int]) -> Prepared:
         known.report,
         took_ns,
         known.shared,
+        known.python,
     )

@@ -84,7 +84,7 @@ def _closed(opened: Opened) -> Iterable[tuple[Control, tuple[Level, str]]]:
         yield Control.filesystem_read_deny, (Level.enforced, "not every `read` is opened")
     if not _opens_all(opened.write, opened.write_masked):
         yield Control.filesystem_write_deny, (Level.enforced, "not every `write` is opened")
-    if not opened.network and not opened.network_asked:
+    if not opened.connects:
         yield Control.network_deny, (Level.enforced, "no `network` is opened")
     elif not _reaches_all(opened):
         yield Control.network_filter, (Level.enforced, "only some hosts are opened")

@@ -29,6 +29,8 @@ from licet.backend import Backend
 from licet.committing import Commits
 from licet.contract import Control
 from licet.digests import Digest, HostDigest, no_digest
+from licet.environments.finding import Environments
+from licet.environments.python import store_path
 from licet.errors import ApprovalsUnavailable, AuditUnavailable, UsageError
 from licet.evidence import Attestor
 from licet.jobs import Job
@@ -111,6 +113,7 @@ class Runtime:
         self._running = Running()
         self._portal = Portal()
         self._repeats = Repeats()
+        self._environments = Environments()
         self._services = self.plugins.approval_services(tuple(map(as_service, approvals)))
         self._pipeline = Pipeline(
             self._by_name,
@@ -349,16 +352,18 @@ class Runtime:
         at: datetime | None = None,
         stack: PolicyStack | None = None,
     ) -> Prepared:
+        stack = stack or self.stack
         given: dict[str, Any] = {
             "at": at or datetime.now(UTC),
             "directory": paths.current_directory(),
             "host_environment": os.environ,
             "digest": digest,
+            "python": self._environments.find(stack.python),
             "clock": time.perf_counter_ns,
         }
         if self._deciders is None:
-            return self._repeats.prepared(asked, stack or self.stack, self.offers(), **given)
-        return prepare(asked, stack or self.stack, self.offers(), **given, deciders=self._deciders)
+            return self._repeats.prepared(asked, stack, self.offers(), **given)
+        return prepare(asked, stack, self.offers(), **given, deciders=self._deciders)
 
     def _offers_to(self, again: Rerun | None) -> tuple[Offer, ...]:
         """What a run can choose among: one that repeats another only what that ran on."""
@@ -392,5 +397,4 @@ class Runtime:
         return self.plugins.audit_log(states.open_state(self.state_path))
 
     def _sealed(self) -> tuple[Path, ...]:
-        users = states.user_state_path()
-        return (self.state_path, users) if users is not None else (self.state_path,)
+        return tuple(filter(None, (self.state_path, states.user_state_path(), store_path())))

@@ -21,6 +21,7 @@ from functools import lru_cache
 from licet.backend import Descriptor, Language
 from licet.contract import Blocker, Control, Evidence, Requirement
 from licet.decide import Decision
+from licet.environments.python import Python
 from licet.plain import Plain, canonical, plain_body
 from licet.plan import Opened
 from licet.policy import PolicyStack
@@ -110,8 +111,9 @@ def select(
     needs: CodeNeeds,
     stack: PolicyStack,
     offers: Sequence[Offer],
+    python: Python | None = None,
 ) -> Selection:
-    """Weigh every offer and choose one."""
+    """Weigh every offer and choose one; `python` is what the policy's word on it comes to on this host."""
     candidates: list[Candidate] = []
     qualified: list[_Weighed] = []
     for weighed in _weigh(tuple(offers), decision, stack, request.limits):
@@ -126,7 +128,7 @@ def select(
     if not qualified:
         return Selection(tuple(candidates), None)
     best = min(qualified, key=lambda weighed: weighed.rank)
-    digest = plan_digest(request, decision, stack, best.descriptor, best.opened)
+    digest = plan_digest(request, decision, stack, best.descriptor, best.opened, python)
     chosen = Chosen(
         best.descriptor,
         best.opened,
@@ -176,6 +178,7 @@ def _weigh_one(offer: Offer, decision: Decision, stack: PolicyStack, limits: Lim
         *_openings(descriptor, decision),
         *_availability(descriptor, stack),
         *_surroundings(descriptor, stack),
+        *_environments(descriptor, stack),
         *(_told(blocker, offer) for blocker in short),
     )
     refuted = tuple(f"{control}: {why}" for control, why in offer.refuted.items())
@@ -218,14 +221,23 @@ def plan_digest(
     stack: PolicyStack,
     descriptor: Descriptor,
     opened: Opened,
+    python: Python | None = None,
 ) -> str:
     """The digest that an approver is shown and that runs: a hash of named field digests."""
-    around = _around(descriptor, opened, decision.policy_digest, stack.clock, stack.random)
+    environment = python.digest if python is not None else None
+    around = _around(descriptor, opened, decision.policy_digest, stack.clock, stack.random, environment)
     return _sha256(canonical(Plain(request.digests.as_json(), around=around)))  # digests are plain
 
 
 @lru_cache(maxsize=256)
-def _around(descriptor: Descriptor, opened: Opened, policy: str, clock: Clock, random: Randomness) -> str:
+def _around(
+    descriptor: Descriptor,
+    opened: Opened,
+    policy: str,
+    clock: Clock,
+    random: Randomness,
+    python: str | None,
+) -> str:
     """The digest of all that a plan depends on beside the request."""
     return _hash(
         {
@@ -233,6 +245,7 @@ def _around(descriptor: Descriptor, opened: Opened, policy: str, clock: Clock, r
             "policy": policy,
             "clock": clock,
             "random": random,
+            **({"python": python} if python is not None else {}),
             "backend": f"{descriptor.name} {descriptor.version}",
             "contract": descriptor.sandbox_enforcement_contract.levels_digest,
         }
@@ -268,6 +281,13 @@ def _surroundings(descriptor: Descriptor, stack: PolicyStack) -> Iterable[Blocke
         yield Blocker("clock", stack.clock, "real", "the code would read the clock of the machine")
     if stack.random != "real" and "random" not in descriptor.governs:
         yield Blocker("random", stack.random, "real", "the code would get the randomness of the machine")
+
+
+def _environments(descriptor: Descriptor, stack: PolicyStack) -> Iterable[Blocker]:
+    if stack.python is not None and not descriptor.environments:
+        yield Blocker(
+            "python", str(stack.python), "its own interpreter alone", "policy says what code is given"
+        )
 
 
 def _language(language: Language, needs: CodeNeeds, stdin: bool) -> Iterable[Blocker]:

@@ -49,6 +49,7 @@ class ControlledProcess:
             language=Language("CPython"),
             opens=OPENABLE if os.name == "nt" else OPENABLE | {"tool"},  # no calls are carried on Windows
             cost=WARM_START,
+            environments=True,
             unavailable=unavailable,
         )
 
@@ -90,9 +91,11 @@ class _Process:
 
 
 def _spec(plan: ExecutionPlan) -> supervise.Spec:
-    limits = plan.limits
+    limits, python = plan.limits, plan.python
+    interpreter, packages = (python.interpreter, python.packages) if python else (supervise.INTERPRETER, ())
     return supervise.Spec(
-        work=supervise.Snippet(plan.code, plan.inputs, limits.recursion, processes.tools(plan)),
+        work=supervise.Snippet(plan.code, plan.inputs, limits.recursion, processes.tools(plan), packages),
+        interpreter=interpreter,
         workdir=plan.workdir,
         environment=plan.environment,
         stdin=plan.stdin,

@@ -18,7 +18,6 @@ from licet.contract import SandboxEnforcementContract
 from licet.errors import BackendError, LaunchFailed
 from licet.plan import ExecutionPlan
 from licet.request import Action
-from licet.supervise.asking import Connect
 from licet.supervise.cgroups import look
 from licet.supervise.jail import Ground, JailLauncher, ground
 
@@ -54,6 +53,7 @@ class RestrictedLinux:
             cost=WARM_START,
             unavailable=unavailable,
             mounts=True,
+            environments=True,
         )
 
     async def open(self, plan: ExecutionPlan, host: Host) -> Sandbox:
@@ -83,9 +83,8 @@ class _Jailed:
             raise BackendError("this sandbox is closed", advice="open another one")
         try:
             spec, calls = jails.spec(plan), processes.Calls(host)
-            ended = await supervise.run(
-                spec, host.write, self._launcher, calls.answer, _connecting(plan, host)
-            )
+            connect = _connecting(plan, host)
+            ended = await supervise.run(spec, host.write, self._launcher, calls.answer, connect)
         except ValueError as problem:
             raise LaunchFailed(f"input {problem}") from None
         return processes.outcome(spec, ended, jails.staged(plan, ended), calls.fatal)
@@ -95,9 +94,9 @@ class _Jailed:
         self._closed = True
 
 
-def _connecting(plan: ExecutionPlan, host: Host) -> Connect | None:
+def _connecting(plan: ExecutionPlan, host: Host) -> supervise.Connect | None:
     """What makes the connections of the code, if it is to have any."""
-    return (lambda name, port: host.connect(Target(name, port))) if plan.opened.network else None
+    return (lambda name, port: host.connect(Target(name, port))) if plan.opened.connects else None
 
 
 def _openable(here: Ground) -> frozenset[Action]:

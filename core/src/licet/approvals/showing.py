@@ -171,13 +171,17 @@ class _Matter:
             "environment": request.environment,
             "tools": {name: tool_shown(tool, self.prepared) for name, tool in request.tools.items()},
             "learn": self.decision.learn,
-            "surroundings": {"clock": stack.clock, "random": stack.random},
+            "surroundings": {"clock": stack.clock, "random": stack.random, **self._python()},
             "call": self.call.shown() if self.call else None,
             "connection": self.connection.shown() if self.connection else None,
             "sandbox": _sandbox(self.chosen, self.opened),
             "metadata": request.metadata,
             "suspicious": self._suspicious(),
         }
+
+    def _python(self) -> dict[str, Any]:
+        python = self.prepared.python
+        return {"python": python.as_json()} if python is not None else {}
 
     def _suspicious(self) -> list[dict[str, Any]]:
         request, subject = self.prepared.request, self.prepared.request.subject

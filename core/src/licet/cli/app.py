@@ -22,6 +22,7 @@ _COMMANDS = {
     "approvals": ("licet.cli.approvals", "approvals"),
     "policy": ("licet.cli.policy", "policy"),
     "backends": ("licet.cli.backends", "backends"),
+    "env": ("licet.cli.env", "env"),
 }
 
 # A command is short and makes what stays, modules above all, so looking for garbage often finds none.

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BaseModel, Field, GetPydanticSchema, ValidationError, ValidationInfo, field_validator
 from pydantic_core import core_schema
 
+from licet.environments.python import PythonWish
 from licet.errors import InvalidPolicy, Position
 from licet.policy.layers import Entries
 from licet.policy.parts import DEFAULT_APPROVAL, Approval, AuditPolicy, SandboxPolicy, ScreenPolicy, Strict
@@ -31,7 +32,6 @@ from licet.request import Limits
 from licet.surroundings import Clock, Randomness
 
 RESERVED = {
-    "python": "packages and interpreters",
     "secrets": "secrets",
     "session": "sessions",
 }
@@ -46,7 +46,8 @@ _MADE_HERE = GetPydanticSchema(lambda source, handler: core_schema.any_schema())
 class PolicyDocument(Strict):
     """One file after `extends` was joined in. Order and repetition of entries mean nothing.
 
-    `tools` None states nothing of tools. `clock` and `random` say what code sees of the world. `learn` lets
+    `tools` None states nothing of tools. `python` says which interpreter and packages code is given, the
+    default ones where it is None. `clock` and `random` say what code sees of the world. `learn` lets
     `licet run --learn` collect what a run would need. `places` says where each setting stands, by the keys
     that lead to it; after `extends` that can be another file. Entries and rules know their own places.
     """
@@ -69,6 +70,7 @@ class PolicyDocument(Strict):
     approval: Approval = Approval()
     audit: AuditPolicy = AuditPolicy()
     tools: Annotated[Mapping[str, Signature] | None, _MADE_HERE] = None
+    python: Annotated[PythonWish | None, _MADE_HERE] = None
     rules: Annotated[tuple[Rule, ...], _MADE_HERE] = ()
     learn: bool | None = None
     clock: Clock | None = None
@@ -92,6 +94,13 @@ class PolicyDocument(Strict):
     @classmethod
     def _tools(cls, value: object, info: ValidationInfo) -> Mapping[str, Signature]:
         return parse_tools(value, _context(info).file, _context(info).place("tools"))
+
+    @field_validator("python", mode="before")
+    @classmethod
+    def _python(cls, value: object, info: ValidationInfo) -> PythonWish:
+        from licet.policy.interpreters import parse_python
+
+        return parse_python(value, _context(info).place("python"), _context(info).base)
 
     @field_validator("licet", mode="before")
     @classmethod

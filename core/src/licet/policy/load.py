@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from licet import paths
@@ -193,6 +193,7 @@ class _Reader:
         self.sources[shown] = self._watch.digests[str(path)]
         document = build(tree, file=shown, base=path.parent)
         self._watch_entries(document, path.parent.as_posix())
+        document = self._with_python(document, path.parent.as_posix())
         if document.extends is None:
             return document
         here = Position(shown, *tree.places["extends"])
@@ -209,16 +210,36 @@ class _Reader:
                 except ValueError as problem:  # as it was not a moment ago
                     raise _unusable(written, problem, entry.where) from None
 
-    def _content(self, path: Path, asked_at: Position) -> bytes:
-        """The bytes of a file, read once a load, so that all see the same."""
+    def _with_python(self, document: PolicyDocument, base: str) -> PolicyDocument:
+        """`document` with the list of packages that it names, which is as much a part of it as its text.
+
+        Of a prefix only the directories of packages are looked for, so that no run can write to them.
+        """
+        wish = document.python
+        if wish is None:
+            return document
+        path = Path(self._follow(wish.path, wish.where, base, seal=wish.kind == "packages"))
+        if wish.kind == "prefix":
+            from licet.environments.prefixes import site_directories
+
+            for place in site_directories(str(path)):
+                self.seal(self._watch.follow(place))
+            return document.model_copy(update={"python": replace(wish, path=str(path))})
+        from licet.environments.lockfile import parse_lock
+
+        lock = parse_lock(self._content(path, wish.where, "the list of packages"), str(path))
+        return document.model_copy(update={"python": replace(wish, path=str(path), lock=lock)})
+
+    def _content(self, path: Path, asked_at: Position, what: str = "the policy") -> bytes:
+        """The bytes of a file, read once a load, so that all see the same; errors call it `what`."""
         if path not in self._contents:
             try:
                 self._contents[path] = self._watch.read(path)
             except OSError as problem:
                 raise InvalidPolicy(
-                    f"the policy `{path}` can't be read: {reason_of(problem)}",
+                    f"{what} `{path}` can't be read: {reason_of(problem)}",
                     where=asked_at,
-                    advice=_way_to_read(problem),
+                    advice=_way_to_read(problem, what),
                 ) from None
         return self._contents[path]
 
@@ -259,7 +280,7 @@ class _Reader:
             raise InvalidPolicy(f"there is no policy pack `{name}`", where=asked_at, advice=advice)
         return Path(self._follow(str(self._source.packs[pack]), asked_at))
 
-    def _follow(self, path: str, asked_at: Position, base: str | None = None) -> str:
+    def _follow(self, path: str, asked_at: Position, base: str | None = None, *, seal: bool = True) -> str:
         try:
             way = self._watch.follow(anchored(path, asked_at))
         except ValueError as problem:
@@ -272,7 +293,7 @@ class _Reader:
                 where=asked_at,
                 advice=f"name the file itself: `{ends}`",
             )
-        return self.seal(way)
+        return self.seal(way) if seal else ends
 
 
 def anchored(path: str, where: Position | None = None) -> str:
@@ -299,11 +320,12 @@ def _refuse_circle(key: str, chain: tuple[Path, ...], path: Path, asked_at: Posi
         raise InvalidPolicy(f"`{key}` runs in a circle: {circle}", where=asked_at)
 
 
-def _way_to_read(problem: OSError) -> str:
+def _way_to_read(problem: OSError, what: str) -> str:
     if isinstance(problem, PermissionError):
         return "let this user read it"
     if isinstance(problem, FileNotFoundError):
-        return "name a file that exists, or make one with `licet policy init`"
+        made = ", or make one with `licet policy init`" if what == "the policy" else ""
+        return f"name a file that exists{made}"
     return "name a plain file"
 
 

@@ -19,6 +19,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from licet.contract import Control, Evidence, Level, strongest
+from licet.environments.python import PythonWish
 from licet.policy.document import PolicyDocument
 from licet.policy.rule import Rule
 from licet.policy.signatures import Signature
@@ -183,6 +184,11 @@ class PolicyStack:
         return self.root.random or "real"
 
     @property
+    def python(self) -> PythonWish | None:
+        """Which interpreter and packages code is given: the root's word, or None for the default ones."""
+        return self.root.python
+
+    @property
     def tools(self) -> Mapping[str, Signature]:
         """The signatures that the root declares of its tools; a bound's are a list of what may be called."""
         return self.root.tools or {}
@@ -210,7 +216,7 @@ def digest_of(document: PolicyDocument) -> str:
 
 def _content(document: PolicyDocument) -> str:
     """All that a document says, in one spelling; order and repetition go where they mean nothing."""
-    apart = {"file", "places", "allow", "ask", "deny", "extends", "within", "rules", "tools"}
+    apart = {"file", "places", "allow", "ask", "deny", "extends", "within", "rules", "tools", "python"}
     plain = document.model_dump(mode="json", exclude=apart)
     for effect, entries in (("allow", document.allow), ("ask", document.ask), ("deny", document.deny)):
         plain[effect] = sorted({entry.spelled for entry in entries})
@@ -219,4 +225,6 @@ def _content(document: PolicyDocument) -> str:
         plain["sandbox"]["only"] = sorted(set(document.sandbox.only))
     plain["rules"] = sorted((rule.content() for rule in document.rules), key=lambda content: content["id"])
     plain["tools"] = document.tools and {name: str(one) for name, one in document.tools.items()}
+    if document.python is not None:
+        plain["python"] = document.python.content()
     return json.dumps(plain, sort_keys=True, separators=(",", ":"))

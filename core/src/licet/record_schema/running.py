@@ -9,6 +9,19 @@ from pydantic import Field
 from licet.record_schema.parts import Decided, Hash, Levels, Opened, Part, Verdict
 
 
+class PythonGiven(Part):
+    """The interpreter and the packages that policy gives to the code."""
+
+    interpreter: str
+    prefix: str
+    """The installation that the interpreter belongs to."""
+    packages: list[str]
+    """Directories at the end of `sys.path`."""
+    digest: str
+    """Over all of it and what is installed; the plan's digest covers it."""
+    version: str
+
+
 class Execution(Part):
     """What is about to run, and what the sandbox claims."""
 
@@ -25,6 +38,7 @@ class Execution(Part):
     opened: Opened
     governs: list[Literal["clock", "random"]] | None = None
     """Of what the code sees of the world, all that it gets from licet alone."""
+    python: PythonGiven | None = None
 
 
 class CallBefore(Decided):

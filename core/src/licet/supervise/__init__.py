@@ -23,19 +23,31 @@ from licet.lazy import attribute_importer
 
 if TYPE_CHECKING:
     from licet.supervise.aio import run
-    from licet.supervise.calling import Answered, OnCall
+    from licet.supervise.asking import Answered, Connect, OnCall
     from licet.supervise.calls import GRACE, OnOutput, run_blocking
     from licet.supervise.channel import Called
     from licet.supervise.kernel import can_confine_signals, can_move_cgroups, keeper_shortfall
     from licet.supervise.launcher import Launcher
     from licet.supervise.probe import Interpreter, InterpreterStatus, probe_interpreter
-    from licet.supervise.spec import Fault, ProcessOutcome, Program, Reason, Report, Snippet, Spec, Used
+    from licet.supervise.spec import (
+        INTERPRETER,
+        Fault,
+        ProcessOutcome,
+        Program,
+        Reason,
+        Report,
+        Snippet,
+        Spec,
+        Used,
+    )
     from licet.supervise.stop import Stop
 
 __all__ = [
     "GRACE",
+    "INTERPRETER",
     "Answered",
     "Called",
+    "Connect",
     "Fault",
     "Interpreter",
     "InterpreterStatus",
@@ -59,14 +71,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Answered": "calling",
+    "Answered": "asking",
+    "Connect": "asking",
     "Called": "channel",
     "Fault": "spec",
     "GRACE": "calls",
+    "INTERPRETER": "spec",
     "Interpreter": "probe",
     "InterpreterStatus": "probe",
     "Launcher": "launcher",
-    "OnCall": "calling",
+    "OnCall": "asking",
     "OnOutput": "calls",
     "ProcessOutcome": "spec",
     "Program": "spec",

@@ -141,6 +141,7 @@ def run(
     if line is not None:
         names.update(line.tools(names))
     sys.argv = [CODE_NAME]
+    sys.path += settings["packages"]
     if settings["recursion"] is not None:
         sys.setrecursionlimit(settings["recursion"])
     try:

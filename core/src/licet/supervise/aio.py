@@ -13,8 +13,7 @@ import contextlib
 import threading
 from typing import Any
 
-from licet.supervise.asking import Asking, Connect
-from licet.supervise.calling import OnCall
+from licet.supervise.asking import Asking, Connect, OnCall
 from licet.supervise.calls import OnOutput, run_blocking
 from licet.supervise.courier import Courier
 from licet.supervise.holding import Supplier
@@ -31,13 +30,14 @@ async def run(
 ) -> ProcessOutcome:
     """Run `spec`; see `run_blocking`. `on_output` is called in the thread of the run.
 
-    `on_call` answers the calls of tools, `connect` makes the connections of code in a jail with a `network`,
-    both on this loop; what of it is under way at the end is cancelled.
+    `on_call` answers the calls of tools, and `connect` makes the connections of code in a jail with a
+    `network`, both on this loop; what of it is under way at the end is cancelled.
     """
-    if connect is None and (on_call is None or not spec.tools):
+    asks = (on_call is not None and spec.tools) or (connect is not None and spec.jail and spec.jail.network)
+    if not asks:
         return await _run(spec, on_output, launcher, None)
     with Courier() as courier:
-        return await _run(spec, on_output, launcher, Asking(courier, connect, on_call))
+        return await _run(spec, on_output, launcher, Asking(courier, on_call, connect))
 
 
 async def _run(

@@ -1,8 +1,8 @@
-"""Answering what a run asks for while it goes on: the calls of its tools, and its connections."""
+"""What a run asks of its caller, put on the wires of the run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from licet.supervise import bootstrap
@@ -12,31 +12,29 @@ from licet.supervise.channel import Channel
 if TYPE_CHECKING:
     from licet.supervise.asking import Asking
     from licet.supervise.descriptors import Descriptors
-    from licet.supervise.spec import Spec
     from licet.supervise.wires import Wires
 
 End = Callable[[BaseException | None], object]
-"""Ends the run: for what was raised in place of an answer, or because the answer is the last."""
+"""Ends the run: by an answer that is its last, or by what was raised instead of one."""
 
 
-def channel_of(spec: Spec, asking: Asking | None, wires: Wires, fd: int, end: End) -> Channel:
-    """What hears the guest at `fd`, and has its calls answered if it has tools."""
-    if asking is None or asking.on_call is None or not spec.tools:
+def answer_calls(asking: Asking, tools: Collection[str], wires: Wires, guest: int, end: End) -> Channel:
+    """The channel of a run whose calls of `tools` are answered, over the descriptor `guest`."""
+    wires.listen(asking.courier.fileno(), asking.courier.deliver)
+    if asking.on_call is None or not tools:
         return Channel(bootstrap.FRAME_LIMIT)
-    calls = Calls(spec.tools, asking.on_call, asking.courier, wires, fd, end)
+    calls = Calls(tools, asking.on_call, asking.courier, wires, guest, end)
     return Channel(bootstrap.CALL_LIMIT, calls.take)
 
 
-def open_gate(
-    spec: Spec, asking: Asking | None, wires: Wires, fds: Descriptors, listener: int | None, end: End
+def answer_connections(
+    asking: Asking | None, listener: int, names: tuple[str, ...], wires: Wires, fds: Descriptors, end: End
 ) -> None:
-    """Answer for the guest's connections, if the kernel asks about them."""
-    if listener is None or spec.jail is None:
-        return
+    """Answer the connections that the kernel asks about; with nobody to make them, each is refused."""
     from licet.supervise.notify.gate import Ask, Gate, asker, refuse
     from licet.supervise.notify.names import Names
 
     ask: Ask = refuse
     if asking is not None and asking.connect is not None:
         ask = asker(asking.courier, asking.connect, end)
-    Gate(listener, wires, fds, ask, Names(spec.jail.names))
+    Gate(listener, wires, fds, ask, Names(names))

@@ -135,6 +135,7 @@ def guest_message(spec: Spec) -> bytes:
         "inputs": values.encode(work.inputs) if work.inputs else None,
         "decode": _load(_DECODE, known) if work.inputs else None,
         "recursion": work.recursion,
+        "packages": work.packages,
         "report": _load(_REPORT, known),
         "no_memory": NO_MEMORY,
         "frame_limit": FRAME_LIMIT,
@@ -209,7 +210,7 @@ def limits(spec: Spec) -> dict[int, tuple[int, int]]:
 @cache
 def _is_own(interpreter: str) -> bool:
     """Whether this process runs in that interpreter too, by whichever name, so that it can compile for it."""
-    return interpreter == INTERPRETER or interpreter == os.path.realpath(INTERPRETER)
+    return interpreter == INTERPRETER or os.path.realpath(interpreter) == os.path.realpath(INTERPRETER)
 
 
 @cache

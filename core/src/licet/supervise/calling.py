@@ -13,34 +13,19 @@ Rules this module keeps:
 from __future__ import annotations
 
 import marshal
-from collections.abc import Callable, Collection, Coroutine
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from licet.supervise.channel import Called
+from licet.supervise.asking import Answered
 
 if TYPE_CHECKING:
+    from licet.supervise.asking import OnCall
+    from licet.supervise.channel import Called
     from licet.supervise.courier import Answer, Courier
     from licet.supervise.wires import Wires
 
 MOST_UNDER_WAY = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """What a call comes to.
-
-    The `tree` of a value (see `licet.values`), or an `error`, which is the name of a built-in exception and
-    a message; `last` ends the run instead.
-    """
-
-    tree: Any = None
-    error: tuple[str, str] | None = None
-    last: bool = False
-
-
-OnCall = Callable[[Called], Coroutine[Any, Any, Answered]]
 
 
 class Calls:

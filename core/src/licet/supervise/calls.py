@@ -36,8 +36,8 @@ def run_blocking(
     `on_output` gets every piece of output as it comes, in this thread; its first False ends the run with
     `output_limit`, and so does an exception, which is raised again at the end. `stop` ends the run from
     another thread. A `launcher` makes the start cheaper from the third run on, where it can. `asking` is who
-    answers what the code asks for; what that raises ends the run, and is raised again at the end. What the
-    code does never raises.
+    answers what the code asks for, its calls of tools and its connections; what that raises ends the run, and
+    is raised again at the end. What the code does never raises.
 
     Raises:
         ValueError: an input can't cross to the code.

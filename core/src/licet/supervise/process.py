@@ -18,7 +18,7 @@ from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from licet.supervise import bootstrap, readback, tree
-from licet.supervise.answering import channel_of, open_gate
+from licet.supervise.answering import answer_calls, answer_connections
 from licet.supervise.calls import GRACE, OnOutput, Stream
 from licet.supervise.channel import Channel
 from licet.supervise.descriptors import Descriptors
@@ -48,9 +48,9 @@ def run_blocking(
     """
     began = time.monotonic()
     try:
-        return _run_once(spec, on_output, stop, launcher, began, asking)
+        return _run_once(spec, on_output, stop, launcher, asking, began)
     except _NotTaken:
-        return _run_once(spec, on_output, stop, None, began, asking)
+        return _run_once(spec, on_output, stop, None, asking, began)
 
 
 def _run_once(
@@ -58,8 +58,8 @@ def _run_once(
     on_output: OnOutput,
     stop: Stop | None,
     launcher: Supplier | None,
-    began: float,
     asking: Asking | None,
+    began: float,
 ) -> ProcessOutcome:
     with Descriptors() as fds:
         run = _Run(spec, on_output, stop, launcher, fds, began)
@@ -85,6 +85,10 @@ class _Unlaunched(Exception):
 
 class _NotTaken(Exception):
     """The keeper that waited was gone before it took the run: nothing has begun, so it can begin anew."""
+
+
+def _reason(problem: OSError | ValueError) -> str:
+    return str((isinstance(problem, OSError) and problem.strerror) or problem).lower()
 
 
 class _Run:
@@ -150,15 +154,19 @@ class _Run:
         self.wires.drain_to(out, lambda: self._on_output("stdout", out))
         self.wires.drain_to(err, lambda: self._on_output("stderr", err))
         self.wires.drain_to(self.to_guest, lambda: self._on_channel(self.to_guest))
-        self.channel = channel_of(self.spec, self.asking, self.wires, self.to_guest, self._stop_asking)
         if self.asking is not None:
-            self.wires.listen(self.asking.courier.fileno(), self.asking.courier.deliver)
+            self.channel = answer_calls(self.asking, self.spec.tools, self.wires, self.to_guest, self._finish)
         self.wires.listen(keeper.control, lambda: self._on_control(keeper))
         self.wires.send(keeper.control, keeper.message(self.spec))
         if self.spec.stdin:
             self.wires.feed(stdin, self.spec.stdin)
         if self.stop is not None:
             self.wires.listen(self.stop.fileno(), self._on_stop)
+
+    def _finish(self, problem: BaseException | None) -> None:
+        """End the run with an answer that is its last, or with what was raised instead of one."""
+        self.raised = self.raised or problem
+        self.end(Reason.stopped)
 
     def _ask_launcher(self, launcher: Supplier, ends: Ends) -> Holder | None:
         try:
@@ -176,17 +184,14 @@ class _Run:
         try:
             return Keeper(spec.interpreter, spec.environment, ends)
         except (OSError, ValueError) as problem:
-            why = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
-            raise _Unlaunched(f"`{spec.interpreter}` can't be started: {why.lower()}") from None
+            raise _Unlaunched(f"`{spec.interpreter}` can't be started: {_reason(problem)}") from None
 
     def _open_workdir(self) -> int:
         try:
             return self.fds.folder(self.spec.workdir)
         except (OSError, ValueError) as problem:
-            why = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
-            raise _Unlaunched(
-                f"working directory `{self.spec.workdir}` can't be entered: {why.lower()}"
-            ) from None
+            what = f"working directory `{self.spec.workdir}`"
+            raise _Unlaunched(f"{what} can't be entered: {_reason(problem)}") from None
 
     # -- the loop
 
@@ -319,14 +324,12 @@ class _Run:
             self.failure = str(problem)
             self.end(Reason.launch_failed)
         else:
-            listener = self.keeper.listener
-            open_gate(self.spec, self.asking, self.wires, self.fds, listener, self._stop_asking)
+            if self.keeper.listener is not None and self.spec.jail is not None:
+                names = self.spec.jail.names
+                answer_connections(
+                    self.asking, self.keeper.listener, names, self.wires, self.fds, self._finish
+                )
             self.wires.send(self.to_guest, self.orders)
-
-    def _stop_asking(self, problem: BaseException | None) -> None:
-        """End the run at what it asked for."""
-        self.raised = self.raised or problem
-        self.end(Reason.stopped)
 
     def _lose_keeper(self) -> None:
         """The keeper ended without a word."""

@@ -44,13 +44,15 @@ class Snippet:
 
     `inputs` become global names; each must pass `licet.values.check_crossing`. `recursion` is the
     interpreter's recursion limit. `tools` become global names as well, functions whose calls `on_call`
-    answers; each with whether code may await what a call gives.
+    answers; each with whether code may await what a call gives. `packages` are absolute directories, put at
+    the end of `sys.path` in this order; `site` does not run, so no `.pth` file in them is obeyed.
     """
 
     code: str
     inputs: Mapping[str, Any] = field(default_factory=dict)
     recursion: int | None = None
     tools: Mapping[str, bool] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from licet.testing.concurrency import Concurrency
 from licet.testing.crossing import Crossing
 from licet.testing.description import Description
 from licet.testing.endings import Endings
+from licet.testing.environments import Environments
 from licet.testing.leftovers import Leftovers
 from licet.testing.lifecycle import Lifecycle
 from licet.testing.output import Output
@@ -46,6 +47,7 @@ class BackendSuite(
     Crossing,
     Surroundings,
     Calling,
+    Environments,
     Suspension,
     Concurrency,
     Cancellation,

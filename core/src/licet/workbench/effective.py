@@ -189,6 +189,14 @@ def _surroundings(stack: PolicyStack) -> Iterator[Setting]:
         ("clock", stack.clock),
         ("random", stack.random),
     )
+    wish = stack.python
+    python = dict(wish.content()) if wish else None
+    for document in stack.bounds:
+        if document.python is not None:
+            ignored = ((str(document.python), document.python.where),)
+            yield Setting("python", python, str(wish or "the default"), (), ignored)
+    if wish is not None:
+        yield Setting("python", python, str(wish), (wish.where,))
     for key, value in values:
         told = [(d, getattr(d, key)) for d in stack.documents]
         places = [(d is stack.root, said, place(d, key)) for d, said in told if said is not None]

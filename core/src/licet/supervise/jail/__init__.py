@@ -17,15 +17,26 @@ from typing import TYPE_CHECKING
 from licet.lazy import attribute_importer
 
 if TYPE_CHECKING:
-    from licet.supervise.jail.interpreter import Needs, needs, trusted
+    from licet.supervise.jail.interpreter import Installation, Needs, needs, trusted
     from licet.supervise.jail.launcher import JailLauncher
     from licet.supervise.jail.spec import Jail, Written
     from licet.supervise.jail.standing import Ground, ground
 
-__all__ = ["Ground", "Jail", "JailLauncher", "Needs", "Written", "ground", "needs", "trusted"]
+__all__ = [
+    "Ground",
+    "Installation",
+    "Jail",
+    "JailLauncher",
+    "Needs",
+    "Written",
+    "ground",
+    "needs",
+    "trusted",
+]
 
 _HOMES = {
     "Ground": "standing",
+    "Installation": "interpreter",
     "Jail": "spec",
     "JailLauncher": "launcher",
     "Needs": "interpreter",

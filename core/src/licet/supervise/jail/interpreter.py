@@ -3,7 +3,8 @@
 Rules this module keeps:
 
 - nothing is run and nothing is imported to find out; what is not there is left out;
-- the packages that are installed beside the library are no part of it: whoever wants them names them.
+- the packages that are installed beside the library are no part of it: whoever wants them names them;
+- of an interpreter that is not this one, the library is where its installation has it by custom.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 _PACKAGES = ("site-packages", "dist-packages")
+_LIBRARIES = ("lib", "lib64")
 _DATA = ("/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo")
 """Where libraries are looked up, and what the library knows of time zones."""
 _AUTHORITIES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
@@ -32,21 +35,55 @@ class Needs:
     links: tuple[tuple[str, str], ...] = ()
 
 
-@cache
-def needs(packages: tuple[str, ...] = ()) -> Needs:
-    """What this very interpreter needs, and `packages` beside its library."""
-    program = os.path.realpath(sys.executable)
-    paths = sysconfig.get_paths(vars={"base": sys.base_prefix, "platbase": sys.base_exec_prefix})
-    shown = [program, paths["stdlib"], paths["platstdlib"], *_shared(), *_loaders(), *_libraries(), *_DATA]
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """Where an interpreter is: its `program` and the `prefix` of its library, absolute and real; `version`
+    as in 3.11.7.
+    """
+
+    program: str
+    prefix: str
+    version: str
+
+
+@lru_cache(maxsize=64)
+def needs(packages: tuple[str, ...] = (), installation: Installation | None = None) -> Needs:
+    """What an interpreter needs, and `packages` beside its library; without `installation`, this very one."""
+    own = os.path.realpath(sys.executable)
+    if installation is None or installation.program == own:
+        program, libraries, shared = own, _own_libraries(), _shared()
+    else:
+        program, libraries = installation.program, [*_libraries_of(installation)]
+        shared = [*_beside(installation)]
+    shown = [program, *libraries, *shared, *_loaders(), *_system_libraries(), *_DATA]
     links = _links(shown)
     real = sorted({os.path.realpath(path) for path in (*shown, *packages) if Path(path).exists()})
-    hidden = [f"{library}/{name}" for library in {paths["stdlib"], paths["platstdlib"]} for name in _PACKAGES]
+    hidden = [f"{library}/{name}" for library in libraries for name in _PACKAGES]
     return Needs(
         program,
         tuple(path for path in real if not _inside(path, real) or path in packages),
         tuple(sorted({os.path.realpath(path) for path in hidden if Path(path).is_dir()})),
         links,
     )
+
+
+def _own_libraries() -> list[str]:
+    paths = sysconfig.get_paths(vars={"base": sys.base_prefix, "platbase": sys.base_exec_prefix})
+    return list(dict.fromkeys((paths["stdlib"], paths["platstdlib"])))
+
+
+def _libraries_of(installation: Installation) -> Iterator[str]:
+    """The library of an interpreter, in each folder where it may lie."""
+    name = "python" + ".".join(installation.version.split(".")[:2])
+    for above in _LIBRARIES:
+        for ending in ("", "t"):
+            yield f"{installation.prefix}/{above}/{name}{ending}"
+
+
+def _beside(installation: Installation) -> Iterator[str]:
+    """What an interpreter may be linked with: the shared libraries that its installation names after it."""
+    for above in _LIBRARIES:
+        yield from map(str, Path(installation.prefix, above).glob("libpython*.so*"))
 
 
 @cache
@@ -82,7 +119,7 @@ def _loaders() -> list[str]:
     return [f"/lib64/ld-linux-{short}", f"/lib/ld-linux-{short}", f"/lib/ld-musl-{machine}.so.1"]
 
 
-def _libraries() -> list[str]:
+def _system_libraries() -> list[str]:
     """The folders of the system's libraries."""
     own = [f"{root}/{os.uname().machine}-linux-gnu" for root in ("/lib", "/usr/lib")]
     if any(Path(folder).is_dir() for folder in own):

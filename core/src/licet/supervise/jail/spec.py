@@ -44,7 +44,8 @@ class Jail:
 
     def standing(self) -> tuple[Identity, ...]:
         """What stands at each path now; a launcher shows what stood there when it was started."""
-        named = (*self.read, *self.write, *self.hidden, *self.frozen, *(source for source, _ in self.files))
+        files = (source for source, _ in self.files)
+        named = (*self.needs.shows, *self.read, *self.write, *self.hidden, *self.frozen, *files)
         return tuple(identity(path) for path in named)
 
 

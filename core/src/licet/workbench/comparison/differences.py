@@ -154,6 +154,10 @@ def _surroundings(old: PolicyStack, new: PolicyStack, places: _Places) -> Iterat
     for key, was, now in (("clock", old.clock, new.clock), ("random", old.random, new.random)):
         if was != now:
             yield Change(key, "other", f"{key} {was} → {now}", places(key), was, now)
+    before, after = (dict(one.content()) if one else None for one in (old.python, new.python))
+    if before != after:
+        shown = " → ".join(str(one or "the default") for one in (old.python, new.python))
+        yield Change("python", "other", f"python {shown}", places("python"), before, after)
 
 
 def _modules(old: PolicyStack, new: PolicyStack, places: _Places) -> Iterator[Change]:

@@ -267,6 +267,12 @@ def _screen() -> Schema:
 _FILE = {"type": "string", "minLength": 1}
 _PINNED = closed({"file": _FILE, "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"}}, ["file"])
 _BOUND = either(_FILE, _PINNED)
+_PYTHON = either(
+    closed({"packages": _FILE}, ["packages"]),
+    closed({"prefix": _FILE}, ["prefix"]),
+    "What code is given: `packages`, a pinned and hashed list that `licet env build` builds; or `prefix`, a "
+    "virtual environment or an installation that is there. The root's counts.",
+)
 _DOCUMENT: Mapping[str, Schema] = {
     "licet": {"const": 1, "description": "The version of the language."},
     "name": {"type": "string", "description": "How cards and records call it."},
@@ -298,6 +304,7 @@ _DOCUMENT: Mapping[str, Schema] = {
         "additionalProperties": ref("signature"),
         "description": "Host functions that code may call; in a bound, the only ones.",
     },
+    "python": _PYTHON,
     "rules": listed(ref("rule"), "What is tightened for some, at some time, or in some calls."),
     "clock": words(
         get_args(Clock),
