@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from licet import plan as plans
 from licet.contract import Enforcement, Level, SandboxEnforcementContract
+from licet.environments.python import Python
 from licet.errors import PlanNotSealed
 from licet.plan import ExecutionPlan, Opened, Resumption, check, seal
 from licet.request import Limits, Mount
@@ -68,6 +69,7 @@ ALTERATIONS: dict[str, Any] = {
     "clock": "frozen",
     "async_tools": frozenset({"f"}),
     "warm": False,
+    "python": Python("/p/bin/python", "/p", (), "sha256:4", "3.11.7"),
     "resumption": Resumption(b"x"),
 }
 
