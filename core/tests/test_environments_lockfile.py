@@ -61,7 +61,7 @@ def test_extras_and_markers_are_kept() -> None:
         (f"./a.whl --hash=sha256:{A}", "names an address or a path", "by version and hash"),
         ("-r more.txt", "the option `-r`", "into one file"),
         ("-e .", "the option `-e`", "build a wheel"),
-        ("--index-url https://x.example/simple", "the option `--index-url`", "pip's own configuration"),
+        ("--index-url https://x.example/packages", "the option `--index-url`", "pip's own configuration"),
         ("--extra-index-url=https://x.example", "the option `--extra-index-url`", "pip's own configuration"),
         ("--find-links /x", "the option `--find-links`", "pip's own configuration"),
         ("--no-binary :all:", "the option `--no-binary`", "nothing else"),
