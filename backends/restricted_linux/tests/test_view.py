@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -169,3 +172,38 @@ def test_a_whole_root_is_shown_but_for_what_no_run_has(run: Run) -> None:
     assert told(run, "open('/etc/passwd', 'a')", jail) in {"OSError", "PermissionError"}
     closed = {"read": ("/",), "hidden": ("/etc",)}
     assert told(run, "open('/etc/passwd')", closed) in {"FileNotFoundError", "PermissionError"}
+
+
+WRITE_TO_A_PIPE = """\
+import os
+def write(path):
+    try:
+        pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+        os.write(pipe, b"out")
+        return "written"
+    except OSError as problem:
+        return type(problem).__name__
+"""
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_named_pipe_in_a_folder_that_may_only_be_read_leads_nowhere(
+    run: Run, tmp_path: Path, frozen: bool
+) -> None:
+    folder = tmp_path / "above" / "folder"
+    folder.mkdir(parents=True)
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
+    (folder / "file").write_text("shown")
+    above, folders = (str(tmp_path / "above"),), (str(folder),)
+    jail = {"read": above, "write": above, "frozen": folders} if frozen else {"read": folders}
+    heard = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        code = f"{WRITE_TO_A_PIPE}\n[write({str(pipe)!r}), open({str(folder / 'file')!r}).read()]"
+        assert run(code, jail).ended.report.value[1] == "shown"
+        assert os.read(heard, 10) == b""
+        outside = [sys.executable, "-c", f"{WRITE_TO_A_PIPE}\nprint(write({str(pipe)!r}))"]
+        assert subprocess.run(outside, capture_output=True, text=True, check=True).stdout == "written\n"
+        assert os.read(heard, 10) == b"out"
+    finally:
+        os.close(heard)

@@ -47,9 +47,11 @@ def contract(here: Ground, groups: Groups) -> SandboxEnforcementContract:
         filesystem_read_deny=_kernel(
             f"a root that shows what is opened alone{landlock}",
             "a path that is kept closed inside an opened one, and is made while the run goes on, is seen",
+            "another name (a hard link) of a file that is kept closed, outside it, is another path",
         ),
         filesystem_write_deny=_kernel(
-            f"a root that is read-only{landlock}; what is written goes to a layer that licet commits"
+            f"a root that is read-only{landlock}; what is written goes to a layer that licet commits",
+            *(() if here.landlock else (_PIPES,)),
         ),
         network_deny=_kernel("a network namespace without a way out"),
         network_filter=_filtered(here),
@@ -125,6 +127,9 @@ def _of_tree(groups: Groups, resource: Resource, mechanism: str, of_each: str) -
         return _kernel(mechanism)
     each = "each process of the run has the whole limit for itself"
     return _kernel(of_each, each, f"no control group: {missing.reason}", level=Level.partial)
+
+
+_PIPES = "without Landlock, a named pipe of the host in an opened folder takes what is written to it"
 
 
 def _kernel(

@@ -124,8 +124,8 @@ def _furnish(launcher: dict[str, Any], system: dict[str, Any]) -> list[int]:
             posix.close(there)
             continue
         _own_folder(launcher, place, 0o1777 if path in SHARED else 0o755)
-        if kind == "overlay":
-            _overlay(launcher, system, lowers, place, path)
+        if kind in ("overlay", "seal"):
+            _overlay(launcher, system, lowers, place, path, sealed=kind == "seal")
             lowers += 1
         elif kind == "bare":
             system["bind"](place, path)
@@ -155,11 +155,18 @@ def _own_folder(launcher: dict[str, Any], path: bytes, mode: int) -> None:
         posix.chown(path, launcher["user"], launcher["user"])
 
 
-def _overlay(launcher: dict[str, Any], system: dict[str, Any], lower: int, place: bytes, path: bytes) -> None:
-    for name in (b"/upper", b"/work"):
-        _own_folder(launcher, place + name, 0o755)
-    options = b"lowerdir=%s/%d,upperdir=%s/upper,workdir=%s/work,userxattr" % (LOWER, lower, place, place)
-    system["mount"](b"overlay", path, 2 | 4, options)
+def _overlay(
+    launcher: dict[str, Any], system: dict[str, Any], lower: int, place: bytes, path: bytes, *, sealed: bool
+) -> None:
+    """Lay a layer over a folder: one to write to, or a `sealed` one, whose named pipes lead nowhere."""
+    options = b"lowerdir=%s/%d" % (LOWER, lower)
+    if sealed:
+        options += b":" + place
+    else:
+        for name in (b"/upper", b"/work"):
+            _own_folder(launcher, place + name, 0o755)
+        options += b",upperdir=%s/upper,workdir=%s/work" % (place, place)
+    system["mount"](b"overlay", path, 1 | 2 | 4 if sealed else 2 | 4, options + b",userxattr")
 
 
 def _copy(

@@ -5,7 +5,10 @@ Rules this module keeps:
 - a path is mounted after all that lies above it, so that the innermost decides;
 - where code may write, it writes to storage of the run: over a folder that may be read as well lies a layer
   of it, a folder that may not begins empty, and of a single file there is a copy;
-- what does not exist yet is made in the nearest folder that does; what else is made there, no policy opens.
+- what does not exist yet is made in the nearest folder that does; what else is made there, no policy opens;
+- a folder that may only be read inside one that may be written is a layer by itself: Landlock can't tell them
+  apart, and a named pipe takes what is written to it even where it is mounted read-only. Those of a layer are
+  its own.
 """
 
 from __future__ import annotations
@@ -29,8 +32,8 @@ _NOT_WHOLE = frozenset({"dev", "proc", "sys"})
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """One thing that each run mounts: a `kind` of writable place, what was there before (`keep`),
-    or a `folder` to be in.
+    """One thing that each run mounts: a `kind` of writable place, what was there before (`keep`), a folder of
+    the host that was there before (`seal`), or a `folder` to be in.
 
     `counts` is False for what is dropped at the end.
     """
@@ -72,7 +75,9 @@ def layout(jail: Jail) -> Layout:
     made += [("text", path, content) for path, content in texts.items()]
     made += [("folder", jail.workdir, "")]
     made += [("text" if place.kind in _FILES else "folder", place.path, "") for place in places.values()]
-    covers = [*places.values(), *(Cover("keep", path) for path in kept)]
+    of_host = {*shown, *jail.frozen}
+    covers = [*places.values()]
+    covers += [Cover("seal" if path in of_host and Path(path).is_dir() else "keep", path) for path in kept]
     if _covered(jail.workdir, places) and jail.workdir not in places:
         covers.append(Cover("folder", jail.workdir))
     return Layout(

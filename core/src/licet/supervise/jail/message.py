@@ -56,7 +56,7 @@ def launcher_message(jail: Jail, how: Layout, ground: Ground, interpreter: str, 
         "shown": [(os.fsencode(source), os.fsencode(target)) for source, target in how.shown],
         "made": [(os.fsencode(path), (kind, os.fsencode(content))) for kind, path, content in how.made],
         "covers": [(cover.kind, os.fsencode(cover.path), cover.counts) for cover in how.covers],
-        "lowers": [os.fsencode(cover.path) for cover in how.covers if cover.kind == "overlay"],
+        "lowers": [os.fsencode(cover.path) for cover in how.covers if cover.kind in ("overlay", "seal")],
         "storage": _storage(jail.storage),
         "workdir": os.fsencode(jail.workdir),
         "listening": listening() if jail.network else 0,
@@ -89,7 +89,7 @@ def _rules(jail: Jail, how: Layout, version: int) -> list[tuple[int, bytes]]:
     read = landlock.FOLDERS | (landlock.EXECUTE if jail.programs else 0)
     write = read | landlock.CHANGES
     rules = [(read, target) for _, target in how.shown]
-    rules += [(write, cover.path) for cover in how.covers if cover.kind != "keep"]
+    rules += [(write, cover.path) for cover in how.covers if cover.kind not in ("keep", "seal")]
     rules += [(read, path) for _, path, _ in how.made]
     rules += [(read, "/proc"), (landlock.FOLDERS | landlock.USES, "/dev")]
     return [(rights & known, os.fsencode(path)) for rights, path in rules]
