@@ -8,8 +8,8 @@ are in it, and what the dead have used stays counted.
   bounds its runs; `sweep` ends and removes what hosts that were killed have left;
 - `Group`: one run's group, made by `Home.group` with its `Limits`, told by its `Usage`.
 
-A guest can't get out of its group: it has no view of these files (nothing mounts them where it is), no
-descriptor of them, and its own namespace of groups begins at its group. What puts it there has to close what
+A guest can't get out of its group: it has no view of these files (nothing mounts them where it is) and no
+descriptor of them. It can read the name of its group. What puts it there has to close what
 `Group.descriptors` gave it before any code of the guest runs.
 """
 
