@@ -82,20 +82,18 @@ def test_resolver_rows_of_the_corpus(row: dict[str, Any]) -> None:
         return 7
 
     assert pattern.covers(target)
-    connection = connecting.connect(
-        target,
-        opens=pattern.covers,
-        denies=lambda address: False,
-        patience=0.01,
-        resolve=resolve,
-        dial=dial,
-    )
+
+    async def connect() -> int:
+        judges = {"opens": pattern.covers, "denies": lambda address: False}
+        places = await connecting.look_up(target, **judges, patience=0.01, resolve=resolve)
+        return await connecting.reach(target, places, dial=dial)
+
     if row["answer"] == "denied":
         with pytest.raises(OSError, match=r"^`.*` (resolves to|was not resolved)"):
-            asyncio.run(connection)
+            asyncio.run(connect())
         assert dialled == [], row["why"]
     else:
-        assert (asyncio.run(connection), dialled) == (7, row["answers"][0]), row["why"]
+        assert (asyncio.run(connect()), dialled) == (7, row["answers"][0]), row["why"]
 
 
 @pytest.mark.parametrize("row", [r for r in ROWS if r["class"] == "ip"], ids=lambda row: row["id"])
