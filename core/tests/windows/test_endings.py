@@ -54,7 +54,7 @@ TELL = "import os\nos.write(1, b'pid %d\\n' % os.getpid())\n"
     ],
 )
 def test_the_deadline_ends_the_run(run: Any, code: str) -> None:
-    ran = run(TELL + code, wall_time=1.5)
+    ran = run(TELL + code, wall_time=4.0)
     assert (ran.outcome.reason, ran.outcome.exit_code, ran.outcome.swept) == (Reason.timeout, None, True)
     assert run.watched.dead() == [True]
     assert ran.outcome.used.wall_time >= 1.5
