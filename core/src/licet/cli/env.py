@@ -87,10 +87,10 @@ def remove_environments(names: tuple[str, ...], as_json: bool) -> int:
     from licet.environments.store import stored
 
     known = stored()
-    wanted = [_one(name, known) for name in names]
-    for one in dict.fromkeys(wanted):
-        discard(one.path)
-    removed = list(dict.fromkeys(one.key for one in wanted))
+    wanted = {one.key: one.path for one in (_one(name, known) for name in names)}
+    for path in wanted.values():
+        discard(path)
+    removed = list(wanted)
     if as_json:
         put_json({"removed": removed})
     else:
