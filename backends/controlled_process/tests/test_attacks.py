@@ -211,6 +211,6 @@ def test_the_plugin_hands_over_the_backend() -> None:
         None,
         "CPython",
     )
-    assert described.opens == {"read", "write", "network", "shell"}
+    assert described.opens == {"read", "write", "network", "shell", "tool"}
     assert described is backend.describe()
     assert issubclass(PlanNotSealed, BackendError)

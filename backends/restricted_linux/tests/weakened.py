@@ -107,19 +107,28 @@ _PRIVILEGES_KEPT: tuple[Edit, ...] = (
     ("room", 'call("renounce new privileges", "prctl", NO_NEW_PRIVILEGES, 1, 0, 0, 0)', "pass"),
     ("main", 'call("renounce new privileges", "prctl", NO_NEW_PRIVILEGES, 1, 0, 0, 0)', "pass"),
 )
-_NO_PARENT: tuple[Edit, ...] = (("room", "DROP_BOUND = 1, 4, 8, 38, 24", "DROP_BOUND = 36, 4, 8, 38, 24"),)
+_NO_PARENT: tuple[Edit, ...] = (("room", "DROP_BOUND = 1, 4, 38, 24", "DROP_BOUND = 36, 4, 38, 24"),)
 _UNWATCHED: tuple[Edit, ...] = (
     ("room", "for fd in (control.fileno(), death, *host):", "for fd in (death,):"),
 )
 _NOTHING_PRIVATE: Settings = {
     "covers": lambda covers: [each for each in covers if each[1] not in (b"/tmp", b"/dev/shm")]
 }
+_UNSEALED: tuple[Edit, ...] = (
+    (
+        "room",
+        '_overlay(launcher, system, lowers, place, path, sealed=kind == "seal")',
+        'system["bind"](LOWER + b"/%d" % lowers, path) if kind == "seal" else '
+        "_overlay(launcher, system, lowers, place, path, sealed=False)",
+    ),
+)
 _WHOLE_ROOT: Settings = {"shown": lambda shown: [(b"/", b"/"), *shown]}
 
 
 class Unfiltered(Weakened):
-    """No list of system calls."""
+    """No list of system calls; folders to read are shown as they are, with sockets that lead out."""
 
+    edits = _UNSEALED
     settings = OFF
 
 
@@ -144,8 +153,9 @@ class Tracing(Weakened):
 
 
 class Sockets(Weakened):
-    """Sockets can be made and connected, of any family."""
+    """Sockets can be made and connected, of any family, and lead out of folders to read."""
 
+    edits = _UNSEALED
     settings: ClassVar[Settings] = {"filter": _passing(*((41, 42, 44) if X86 else (198, 203, 206)))}
 
 
