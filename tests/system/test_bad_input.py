@@ -34,7 +34,7 @@ def assert_error(ran: Ran, code: int, *texts: str) -> None:
     [
         ("licet: 1\nalow: [read ./x]\n", ":2:1", "did you mean `allow`?"),
         ("licet: 1\nlimits: {wall_time: -1}\n", ":2:10", "bounds nothing"),
-        ("licet: 1\npython: {prefix: .}\n", ":2:1", "not yet supported"),
+        ("licet: 1\nsecrets: {KEY: {host: a.example:443}}\n", ":2:1", "not yet supported"),
         ("licet: 1\nclock: broken\n", ":2:1", "should be 'real' or 'frozen'"),
         ("licet: 1\nallow: [fly ./x]\n", ":2:9", "begins with no action"),
         ("licet: [\n", ":2:1", "not valid YAML"),
