@@ -60,8 +60,12 @@ def test_an_error_of_the_code_names_its_line() -> None:
     assert "line 2: ZeroDivisionError: division by zero" in ran.err
 
 
+WITHOUT_JAILS = "licet: 1\nextends: licet:compute\nsandbox: {only: [monty, controlled_process]}\n"
+
+
 def test_what_no_sandbox_can_run_says_why() -> None:
-    ran = licet("run", "-c", "class A(Exception): pass")
+    Path("licet.yaml").write_text(WITHOUT_JAILS)
+    ran = licet("run", "--policy", "licet.yaml", "-c", "class A(Exception): pass")
     assert ran.code == 5
     assert "no sandbox can run this, nothing ran" in ran.err
     assert "syntax: asked class_inheritance, offered" in ran.err
@@ -111,7 +115,9 @@ def test_backends_are_listed_with_their_contract(name: str) -> None:
 
 
 def test_trusted_code_runs_in_a_real_interpreter() -> None:
-    ran = licet("run", "--policy", "licet:trusted", "-c", "class A(Exception): pass\nA.__mro__[1].__name__")
+    policy = "licet: 1\nextends: licet:trusted\nsandbox: {only: [controlled_process]}\n"
+    Path("licet.yaml").write_text(policy)
+    ran = licet("run", "--policy", "licet.yaml", "-c", "class A(Exception): pass\nA.__mro__[1].__name__")
     assert (ran.code, ran.out) == (0, "'Exception'\n")
     assert "no walls" in ran.err
 
@@ -201,7 +207,8 @@ def test_a_moved_project_keeps_its_log(own_directories: Path) -> None:
 def test_the_backend_of_a_run_is_the_one_that_ran_it() -> None:
     licet("run", "-c", "1")
     licet("run", "-c", "open('x')")
-    licet("run", "-c", "class A(Exception): pass")
+    Path("p.yaml").write_text(WITHOUT_JAILS)
+    licet("run", "--policy", "p.yaml", "-c", "class A(Exception): pass")
     runs = licet("audit", "list", "--json").json
     assert [(run["backend"], run["executed"]) for run in runs] == [
         ("monty", True), (None, False), (None, False),
