@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from licet.environments.python import Identity
+from licet.errors import reason_of
 from licet.files import read_plain
 
 NAME = "manifest.json"
@@ -30,7 +31,6 @@ STAMP = 315_532_800
 """The time that every file bears, in seconds: the first of January 1980, as in reproducible archives."""
 
 _MAX_BYTES = 256 << 20
-_CHUNK = 1 << 20
 
 _Walked = Iterator[tuple[str, os.stat_result]]
 
@@ -117,7 +117,7 @@ def difference(root: Path, files: Mapping[str, tuple[int, str]], *, whole: bool)
                 return f"the content of `{path}` was changed"
             seen += 1
     except OSError as problem:
-        return f"`{problem.filename}` can't be looked at: {(problem.strerror or str(problem)).lower()}"
+        return f"`{problem.filename}` can't be looked at: {reason_of(problem)}"
     if seen != len(files):
         missing = next((path for path in files if not os.path.lexists(root / path)), "a file")
         return f"`{missing}` is missing"
@@ -144,11 +144,8 @@ def _walk(root: Path) -> _Walked:
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while piece := file.read(_CHUNK):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _texts(content: Any) -> dict[str, str]:

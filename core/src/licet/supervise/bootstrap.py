@@ -210,7 +210,7 @@ def limits(spec: Spec) -> dict[int, tuple[int, int]]:
 @cache
 def _is_own(interpreter: str) -> bool:
     """Whether this process runs in that interpreter too, by whichever name, so that it can compile for it."""
-    return interpreter == INTERPRETER or os.path.realpath(interpreter) == os.path.realpath(INTERPRETER)
+    return os.path.realpath(interpreter) == os.path.realpath(INTERPRETER)
 
 
 @cache

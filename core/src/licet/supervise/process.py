@@ -62,8 +62,7 @@ def _run_once(
     began: float,
 ) -> ProcessOutcome:
     with Descriptors() as fds:
-        run = _Run(spec, on_output, stop, launcher, fds, began)
-        run.asking = asking
+        run = _Run(spec, on_output, stop, launcher, asking, fds, began)
         try:
             run.launch()
             run.loop()
@@ -100,6 +99,7 @@ class _Run:
         on_output: OnOutput,
         stop: Stop | None,
         launcher: Supplier | None,
+        asking: Asking | None,
         fds: Descriptors,
         began: float,
     ) -> None:
@@ -112,7 +112,7 @@ class _Run:
         self.fds = fds
         self.wires = Wires(fds)
         self.channel = Channel(bootstrap.FRAME_LIMIT)
-        self.asking: Asking | None = None
+        self.asking = asking
         self.began = began
         self.deadline = None if spec.wall_time is None else began + spec.wall_time
         self.keeper: Holder | None = None

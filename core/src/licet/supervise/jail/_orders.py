@@ -41,10 +41,10 @@ def take(control: Any) -> list[int]:
     return [int.from_bytes(packed[at : at + 4], "little") for at in range(0, len(packed), 4)]
 
 
-def give(control: Any, ends: list[int]) -> None:
-    """Pass an order on."""
+def give(control: Any, ends: list[int], message: bytes = b"!") -> None:
+    """Pass an order on, or send another message with descriptors."""
     packed = b"".join(fd.to_bytes(4, "little") for fd in ends)
-    control.sendmsg([b"!"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, packed)])
+    control.sendmsg([message], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, packed)] if ends else [])
 
 
 def receive(hand: int, host: list[int]) -> list[int]:

@@ -56,10 +56,10 @@ def enter(launcher: dict[str, Any], hand: int, modules: dict[str, dict[str, Any]
         if problem is not None:
             raise problem
         _join(ends[GROUPS:])
-        _send(control, b"furnished %d\n" % len(kept), kept)
+        orders["give"](control, kept, b"furnished %d\n" % len(kept))
         orders["give"](to_guest, ends)
         to_guest.close()
-        for fd in ends[1:]:
+        for fd in (*kept, *ends[1:]):
             posix.close(fd)
         used = modules["used"]["Used"](guest)
         _outlast(control, launcher["host"], guest, used)
@@ -92,13 +92,6 @@ def _make(launcher: dict[str, Any], system: dict[str, Any], kept: list[int]) -> 
     kept += _furnish(launcher, system)
     _become_nobody(launcher, call)
     call("be killed with its launcher", "prctl", DIES_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
-
-
-def _send(control: Any, line: bytes, fds: list[int]) -> None:
-    packed = b"".join(fd.to_bytes(4, "little") for fd in fds)
-    control.sendmsg([line], [(1, 1, packed)] if fds else [])
-    for fd in fds:
-        posix.close(fd)
 
 
 def _map_users(user: int, mine: tuple[int, int]) -> None:
@@ -234,9 +227,10 @@ def _begin(launcher: dict[str, Any], hand: int, modules: dict[str, dict[str, Any
         _fail(control, found)
         posix._exit(0)
     walls = b"ready " + ", ".join(launcher["walls"]).encode() + b"\n"
-    _send(control, walls, [] if listener is None else [listener])
+    listeners = [] if listener is None else [listener]
+    modules["orders"]["give"](control, listeners, walls)
     control.close()
-    for fd in launcher["host"]:
+    for fd in (*listeners, *launcher["host"]):
         posix.close(fd)
     channel: int = ends[CHANNEL]
     return channel
