@@ -5,6 +5,8 @@ Rules this module keeps:
 - the first cause that ended it is the one that is told;
 - a limit is told where the kernel counted that it was reached, and it is what ended the code; where nothing
   counts, where the code ended as the limit of a process ends it;
+- where the kernel has killed a process of the run for its memory, that ended it, whatever the others did
+  until somebody looked;
 - what the code says of itself only tells which of these it was.
 """
 
@@ -57,10 +59,10 @@ def verdict(
 def _limit(
     spec: Spec, code: int, error: Fault | None, reached: Container[Reason], cpu_time: float | None
 ) -> Reason | None:
+    if Reason.memory_limit in reached:
+        return Reason.memory_limit
     if code == 0:
         return None
-    if Reason.memory_limit in reached and (code < 0 or error is None or error.type == "MemoryError"):
-        return Reason.memory_limit
     if code > 0:
         if spec.memory is not None and code == 1 and error is not None and error.type == "MemoryError":
             return Reason.memory_limit
